@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The world is what the engine has instead of an operating system: time,
+ * blocking, tasks, CPU cost and randomness. There are two.
+ *
+ * The real world: CLOCK_MONOTONIC, futexes, pthreads; spending CPU is a no-op
+ * because the CPU time is really spent.
+ *
+ * The simulated world: one OS thread runs every task as a fiber, in virtual
+ * time, to completion between parks. CPU time is charged with world_spend() to
+ * one of N simulated CPUs. A running fiber may be a little ahead of the global
+ * virtual clock, by what it has spent since it was last switched to; world_now()
+ * includes that, and the debt is settled when the fiber parks or breathes. Same
+ * seed, same history, to the last digit, on any machine.
+ *
+ * A world is bound to an OS thread (world_bind); every call below acts on the
+ * world of the calling thread. A thread that never bound one is in the real
+ * world with the default HZ.
+ */
+#ifndef SLUICE_WORLD_WORLD_H
+#define SLUICE_WORLD_WORLD_H
+
+#include "base/types.h"
+#include "world/cost.h"
+#include <stdatomic.h>
+
+#define WORLD_NEVER  (~0ull)
+#define WORLD_LOCALS 4 /* slots of task-local storage */
+
+enum world_kind { WORLD_REAL, WORLD_SIM };
+
+/*
+ * What the inline fast paths need of a world; the rest is private to sim.c and
+ * real.c. Immutable after creation, except the simulated clock.
+ */
+struct world {
+	enum world_kind kind;
+	unsigned hz;   /* timer ticks a second: 100, 250 or 1000 */
+	unsigned cpus; /* simulated CPUs; in the real world, those online */
+	/* simulated world only */
+	u64 clock_ns; /* the global virtual clock */
+	u64 ahead_ns; /* what the running fiber has spent since it was switched to */
+	u64 cost_ns[COST_MAX];
+};
+
+struct task; /* a fiber or a thread */
+
+/* NULL: the default real world. In the executable's own block of thread-local storage. */
+extern _Thread_local struct world *world_current __attribute__((tls_model("initial-exec")));
+
+void world_bind(struct world *w); /* NULL unbinds */
+/* Makes w a real world with a HZ of its own, to bind. What a task spawns inherits its world. */
+void world_init_real(struct world *w, unsigned hz);
+u64 world_now_real(void);
+
+static inline bool world_is_sim(void)
+{
+	return world_current && world_current->kind == WORLD_SIM;
+}
+
+/* Nanoseconds since the world began; never goes back for one task. */
+static inline u64 world_now(void)
+{
+	return world_is_sim() ? world_current->clock_ns + world_current->ahead_ns
+			      : world_now_real();
+}
+
+/* Charges n units of `cost` to the CPU the task runs on. Never switches tasks. */
+static inline void world_spend(enum cost cost, u64 n)
+{
+	if (world_is_sim())
+		world_current->ahead_ns += world_current->cost_ns[cost] * n;
+}
+
+/*
+ * Sleeps until world_now() >= deadline. With a deadline that has passed, settles spent
+ * CPU time and lets others run that are ready.
+ */
+void world_sleep_until(u64 deadline);
+
+#define WORLD_QUANTUM (50 * NSEC_PER_USEC) /* spent CPU time that world_breathe() settles */
+
+/*
+ * A point where a long computation may be interrupted: settles spent CPU time
+ * when it exceeds a quantum and lets others run. No spinlock may be held.
+ */
+static inline void world_breathe(void)
+{
+	if (world_is_sim() && world_current->ahead_ns > WORLD_QUANTUM)
+		world_sleep_until(0);
+}
+
+/*
+ * Blocks while *word == value, until unparked or `deadline` (world_now() time;
+ * WORLD_NEVER for none). 0 when unparked (perhaps spuriously), -EAGAIN when *word
+ * differed at once, -ETIMEDOUT. No spinlock may be held.
+ */
+int world_park(const _Atomic u32 *word, u32 value, u64 deadline);
+/* The same; `what` (a string that stays) says in reports of deadlocks what is waited for. */
+int world_park_for(const _Atomic u32 *word, u32 value, u64 deadline, const char *what);
+
+/* Wakes at most n tasks parked on word, first come first served; returns how many. */
+unsigned world_unpark(const _Atomic u32 *word, unsigned n);
+
+/*
+ * Timer ticks, as Linux counts: jiffies start at 300 * HZ (where Linux starts 300 s
+ * before its counter would wrap), so that they are never 0, and grow by 1 every 1/HZ s.
+ */
+unsigned world_hz(void);
+u64 world_jiffies(void);
+/*
+ * Sleeps n >= 1 ticks as Linux's schedule_timeout(n) does since 4.8: its timer wheel fires
+ * at the first tick after now + n, never before n whole periods have passed, so after between
+ * n and n + 1 of them. From 63 ticks on the wheel's next level rounds that up to a multiple of
+ * 8 ticks, from 504 on to one of 64, and so on by eights.
+ */
+void world_sleep_jiffies(u64 n);
+
+/* A new task, runnable at once. `name` is copied. NULL when memory is short. */
+struct task *world_spawn(const char *name, void (*fn)(void *arg), void *arg);
+/* Waits for a task to return and frees it. Every task is joined exactly once. */
+void world_join(struct task *t);
+
+/* 1, 2, ... in the order of spawning: of the running task; 0 in an event callback. */
+u64 world_task_id(void);
+const char *world_task_name(void);
+
+/* 64-bit words of task-local storage, zero in a new task. */
+u64 *world_local(unsigned slot);
+
+/* The simulated CPU the task is on; in the real world sched_getcpu(). */
+unsigned world_cpu(void);
+
+/* Random bits: of the seed in the simulated world, of the system in the real one. */
+u64 world_random(void);
+
+#endif
