@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The queue before a device. An I/O is split at max_io_bytes into parts, the requests
+ * that the device counts. A submitter first pays for them (COST_SUBMIT), then needs
+ * room: while queue_depth requests are in flight it parks, behind those that came
+ * before it. One free slot is room for any I/O, however many parts it has, so large ones
+ * do not starve; the depth may be passed by that much. Room that a completion makes is given
+ * away there and then, in the order of the line, so nobody who comes later can take it.
+ *
+ * Once in, the I/O arrives at the model, which says when its last part will be answered;
+ * one event at that time applies the I/O to its store and calls end(). Events of one
+ * instant run in the order they were scheduled, so I/Os end in the order of (time,
+ * submission). Completions run between tasks; their CPU time is the submitter's.
+ *
+ * A simulated task may run a little ahead of the world's clock, so the next one to submit
+ * may have an earlier "now". The device takes I/Os in the order they are handed to it and
+ * never lets its arrivals go back in time.
+ */
+#include "base/bits.h"
+#include "device/model.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct device_ops *const models[] = { &rate_ops, &ebs_ops, &nvme_ops, &memory_ops };
+
+const struct device_ops *device_find_ops(const char *model)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(models); i++)
+		if (!strcmp(models[i]->name, model))
+			return models[i];
+	return NULL;
+}
+
+int device_create(const struct device_config *c, struct device **out)
+{
+	const struct device_ops *ops = device_find_ops(c->model);
+	struct device *d;
+	int error = 0;
+
+	if (!ops || !device_config_valid(c))
+		return -EINVAL;
+	if (!ops->immediate && !world_is_sim())
+		return -ENOTSUP;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	d->config = *c;
+	if (!d->config.name[0])
+		memcpy(d->config.name, c->model, sizeof(c->model));
+	d->ops = ops;
+	spin_init(&d->lock, RANK_DEVICE);
+	list_init(&d->waiting);
+	wbt_init(&d->wbt, c->wbt_latency_ns, c->queue_depth, c->write_cache);
+	if (ops->state_size) {
+		d->state = calloc(1, ops->state_size);
+		if (!d->state)
+			error = -ENOMEM;
+	}
+	if (!error && ops->init)
+		error = ops->init(d);
+	if (error) {
+		free(d->state);
+		free(d);
+		return error;
+	}
+	*out = d;
+	return 0;
+}
+
+void device_destroy(struct device *d)
+{
+	assert(device_idle(d));
+	assert(!d->stores);
+	if (d->ops->finish)
+		d->ops->finish(d);
+	free(d->state);
+	free(d);
+}
+
+int device_reconfigure(struct device *d, const struct device_config *c)
+{
+	struct device_config old = d->config;
+
+	assert(device_idle(d));
+	if (strcmp(c->model, d->config.model) != 0 || !device_config_valid(c))
+		return -EINVAL;
+	if (d->ops->finish)
+		d->ops->finish(d);
+	if (d->ops->state_size)
+		memset(d->state, 0, d->ops->state_size);
+	d->config = *c;
+	memcpy(d->config.name, old.name, sizeof(old.name));
+	d->config.max_io_bytes = old.max_io_bytes;
+	wbt_configure(&d->wbt, c->wbt_latency_ns, c->queue_depth, c->write_cache);
+	return d->ops->init ? d->ops->init(d) : 0;
+}
+
+const struct device_config *device_config(const struct device *d)
+{
+	return &d->config;
+}
+
+/* The lock of a device that the caller only looks at. */
+static struct spinlock *device_lock(const struct device *d)
+{
+	return (struct spinlock *)&d->lock;
+}
+
+void device_stats(const struct device *d, struct device_stats *out)
+{
+	u64 now = world_now();
+
+	spin_lock(device_lock(d));
+	*out = d->stats;
+	now = min_u64(now, d->busy_until);
+	if (now > d->busy_from)
+		out->busy_ns += now - d->busy_from;
+	spin_unlock(device_lock(d));
+}
+
+bool device_idle(const struct device *d)
+{
+	bool idle;
+
+	spin_lock(device_lock(d));
+	idle = !d->stats.in_flight && list_empty(&d->waiting);
+	spin_unlock(device_lock(d));
+	return idle;
+}
+
+void device_set_fault(struct device *d, int (*fault)(void *ctx, const struct io *io), void *ctx)
+{
+	d->fault = fault;
+	d->fault_ctx = ctx;
+}
+
+static u32 device_parts(const struct device *d, const struct io *io)
+{
+	return io->op == IO_FLUSH ? 1 : (u32)div_roundup(io->length_bytes, d->config.max_io_bytes);
+}
+
+u32 device_part_bytes(const struct device *d, const struct io *io, u32 i)
+{
+	u64 before = (u64)i * d->config.max_io_bytes;
+
+	assert(i < io->parts);
+	return (u32)min_u64(d->config.max_io_bytes, io->length_bytes - before);
+}
+
+static bool device_has_room(const struct device *d)
+{
+	assert(spin_is_held(&d->lock));
+	return d->stats.in_flight < d->config.queue_depth;
+}
+
+static void device_let_in(struct device *d, struct io *io)
+{
+	struct device_stats *s = &d->stats;
+
+	assert(spin_is_held(&d->lock));
+	s->in_flight += io->parts;
+	s->in_flight_max = max_u64(s->in_flight_max, s->in_flight);
+	atomic_store_explicit(&io->admitted, 1, memory_order_release);
+}
+
+/* Whether writeback throttling counts the I/O. */
+static bool device_wbt_counts(const struct device *d, const struct io *io)
+{
+	return io->writeback && wbt_is_on(&d->wbt);
+}
+
+static bool device_wbt_admits(struct device *d, struct io *io)
+{
+	assert(spin_is_held(&d->lock));
+	if (d->wbt.in_flight && d->wbt.in_flight >= wbt_limit(&d->wbt, io, world_now()))
+		return false;
+	d->wbt.in_flight += io->parts;
+	return true;
+}
+
+/* Waits until writeback throttling lets io pass. */
+static void device_wbt_enter(struct device *d, struct io *io)
+{
+	atomic_store_explicit(&io->admitted, 0, memory_order_relaxed);
+	list_init(&io->link);
+	spin_lock(&d->lock);
+	if (list_empty(&d->wbt.waiting) && device_wbt_admits(d, io))
+		atomic_store_explicit(&io->admitted, 1, memory_order_relaxed);
+	else
+		list_add_tail(&d->wbt.waiting, &io->link);
+	spin_unlock(&d->lock);
+	while (!atomic_load_explicit(&io->admitted, memory_order_acquire))
+		world_park(&io->admitted, 0, WORLD_NEVER);
+}
+
+/* The first that writeback throttling lets pass now, or NULL. */
+static struct io *device_wbt_next(struct device *d)
+{
+	struct io *io = NULL;
+
+	spin_lock(&d->lock);
+	if (!list_empty(&d->wbt.waiting)) {
+		io = list_entry(d->wbt.waiting.next, struct io, link);
+		if (device_wbt_admits(d, io)) {
+			list_del(&io->link);
+			atomic_store_explicit(&io->admitted, 1, memory_order_release);
+		} else {
+			io = NULL;
+		}
+	}
+	spin_unlock(&d->lock);
+	return io;
+}
+
+/* io has completed: what that changes for the write-out that waits. */
+static void device_wbt_done(struct device *d, struct io *io)
+{
+	u64 now = world_now();
+	struct io *next;
+	bool wakes;
+
+	spin_lock(&d->lock);
+	if (io->writeback) {
+		assert(d->wbt.in_flight >= io->parts);
+		d->wbt.in_flight -= io->parts;
+	}
+	wakes = wbt_note(&d->wbt, io, now) || wbt_wakes(&d->wbt, now);
+	spin_unlock(&d->lock);
+	while (wakes && (next = device_wbt_next(d)))
+		world_unpark(&next->admitted, 1);
+}
+
+void device_note_throttled(struct device *d)
+{
+	spin_lock(&d->lock);
+	d->wbt.throttled_ns = world_now();
+	spin_unlock(&d->lock);
+}
+
+/* Waits in line until the device has room for io, which then is counted in flight. */
+static void device_enter(struct device *d, struct io *io)
+{
+	atomic_store_explicit(&io->admitted, 0, memory_order_relaxed);
+	list_init(&io->link);
+	spin_lock(&d->lock);
+	if (d->ops->immediate || (list_empty(&d->waiting) && device_has_room(d)))
+		device_let_in(d, io);
+	else
+		list_add_tail(&d->waiting, &io->link);
+	spin_unlock(&d->lock);
+	while (!atomic_load_explicit(&io->admitted, memory_order_acquire))
+		world_park(&io->admitted, 0, WORLD_NEVER);
+}
+
+/* Lets the first in line in if there is room: its I/O, or NULL. */
+static struct io *device_next_in_line(struct device *d)
+{
+	struct io *io = NULL;
+
+	spin_lock(&d->lock);
+	if (!list_empty(&d->waiting) && device_has_room(d)) {
+		io = list_entry(d->waiting.next, struct io, link);
+		list_del(&io->link);
+		device_let_in(d, io);
+	}
+	spin_unlock(&d->lock);
+	return io;
+}
+
+static void device_count(struct device_stats *s, const struct io *io)
+{
+	switch (io->op) {
+	case IO_READ:
+		s->reads += io->parts;
+		s->read_bytes += io->length_bytes;
+		break;
+	case IO_WRITE:
+		s->writes += io->parts;
+		s->write_bytes += io->length_bytes;
+		break;
+	case IO_FLUSH:
+		s->flushes++;
+		break;
+	}
+}
+
+/* Adds [from, until) to the busy time; `from` never goes back from call to call. */
+static void device_busy(struct device *d, u64 from, u64 until)
+{
+	assert(from >= d->busy_from && until >= from);
+	if (from > d->busy_until) {
+		d->stats.busy_ns += d->busy_until - d->busy_from;
+		d->busy_from = from;
+	}
+	d->busy_until = max_u64(d->busy_until, until);
+}
+
+/* io arrives at the model: returns when it will be answered. */
+static u64 device_serve(struct device *d, struct io *io)
+{
+	u64 answer;
+
+	spin_lock(&d->lock);
+	d->arrival_ns = max_u64(d->arrival_ns, world_now());
+	io->submit_ns = d->arrival_ns;
+	device_count(&d->stats, io);
+	answer = d->ops->serve(d, io, io->parts, d->arrival_ns);
+	assert(answer >= d->arrival_ns);
+	device_busy(d, d->arrival_ns, answer);
+	spin_unlock(&d->lock);
+	return answer;
+}
+
+static void device_complete(struct device *d, struct io *io)
+{
+	int error = d->fault ? d->fault(d->fault_ctx, io) : 0;
+	struct io *next;
+
+	assert(error <= 0);
+	if (!error)
+		error = store_apply(io);
+	io->error = error;
+	spin_lock(&d->lock);
+	assert(d->stats.in_flight >= io->parts);
+	d->stats.in_flight -= io->parts;
+	spin_unlock(&d->lock);
+	while ((next = device_next_in_line(d)))
+		world_unpark(&next->admitted, 1);
+	if (wbt_is_on(&d->wbt))
+		device_wbt_done(d, io);
+	io->end(io, error);
+}
+
+static void device_answer(struct sim_event *e)
+{
+	struct io *io = container_of(e, struct io, event);
+
+	device_complete(store_device(io->store), io);
+}
+
+void device_submit(struct device *d, struct io *io)
+{
+	u64 answer;
+
+	assert(io->store && store_device(io->store) == d && io->end);
+	assert((io->op == IO_FLUSH) == !io->length_bytes);
+	io->parts = device_parts(d, io);
+	world_spend(COST_SUBMIT, io->parts);
+	world_spend(COST_COMPLETE, io->parts); /* the interrupt's work has to be somebody's */
+	if (device_wbt_counts(d, io))
+		device_wbt_enter(d, io);
+	device_enter(d, io);
+	answer = device_serve(d, io);
+	if (d->ops->immediate) {
+		device_complete(d, io);
+		return;
+	}
+	assert(world_is_sim());
+	sim_event_init(&io->event, device_answer);
+	sim_event_at(&io->event, answer);
+}
+
+/* A copy of somebody's I/O, with somebody who waits for it. */
+struct waited_io {
+	struct io io;
+	struct completion done;
+};
+
+static void device_end_wait(struct io *io, int error)
+{
+	(void)error;
+	completion_done(&container_of(io, struct waited_io, io)->done);
+}
+
+int device_submit_wait(struct device *d, struct io *io)
+{
+	struct waited_io w = { .io = *io };
+
+	w.io.end = device_end_wait;
+	completion_init(&w.done);
+	device_submit(d, &w.io);
+	completion_wait(&w.done);
+	io->submit_ns = w.io.submit_ns;
+	io->parts = w.io.parts;
+	io->error = w.io.error;
+	return w.io.error;
+}

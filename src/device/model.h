@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside the device: what device.c, its models and its stores share. */
+#ifndef SLUICE_DEVICE_MODEL_H
+#define SLUICE_DEVICE_MODEL_H
+
+#include "device/device.h"
+#include "device/wbt.h"
+
+/* How a model serves: rate.c, ebs.c, nvme.c, memory.c. */
+struct device_ops {
+	const char *name;
+	bool immediate;    /* answers within device_submit(), in any world */
+	size_t state_size; /* of what device.state points to, zeroed before init() */
+	int (*init)(struct device *d);
+	/*
+	 * When io, split into `parts` requests, would be answered if it arrived at `now`
+	 * (world time, never before that of the call before). Called once per I/O.
+	 */
+	u64 (*serve)(struct device *d, const struct io *io, u32 parts, u64 now);
+	void (*finish)(struct device *d);
+};
+
+extern const struct device_ops rate_ops, ebs_ops, nvme_ops, memory_ops;
+
+struct device {
+	struct device_config config; /* changes only while idle */
+	const struct device_ops *ops;
+	void *state; /* the model's */
+	int (*fault)(void *ctx, const struct io *io);
+	void *fault_ctx;
+	/*
+	 * Protects all below and *state. Innermost; nothing is taken under it. Matters only
+	 * in the real world: in the simulated one tasks run to completion.
+	 */
+	struct spinlock lock;
+	struct list_node waiting; /* I/Os whose submitters are parked, first come first */
+	struct device_stats stats;
+	struct wbt wbt;
+	u64 arrival_ns;            /* of the newest I/O */
+	u64 busy_from, busy_until; /* the stretch of busy time that is not in stats.busy_ns */
+	u64 stores;
+};
+
+const struct device_ops *device_find_ops(const char *model);
+/* Length of part i of io; the device splits at max_io_bytes. */
+u32 device_part_bytes(const struct device *d, const struct io *io, u32 i);
+
+/* True if every value the model reads is within its range. */
+bool device_config_valid(const struct device_config *c);
+
+/* What io does to its store when it succeeds. 0 or a negative errno, then nothing changed. */
+int store_apply(const struct io *io);
+
+#endif
