@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cache: memory (arena, folio descriptors), the lists by which it is reclaimed,
+ * the ledger of everything in it, and the mappings that use it.
+ *
+ * Lock order: mapping.tree_lock, then cache.lru_lock, then arena.lock; see
+ * world/lock.h.
+ */
+#ifndef SLUICE_CACHE_CACHE_H
+#define SLUICE_CACHE_CACHE_H
+
+#include "cache/arena.h"
+#include "cache/folio.h"
+#include "cache/index.h"
+#include "device/device.h"
+#include "ledger/ledger.h"
+
+enum lru_list { LRU_INACTIVE, LRU_ACTIVE, LRU_LISTS };
+
+/* A list of folios by id, most recent first. */
+struct lru {
+	u32 first, last; /* 0: empty */
+	u64 folios, pages;
+};
+
+struct cache_config {
+	u64 memory_pages;
+	u64 reserve_pages; /* not counted as dirtyable */
+	bool contents;
+	bool shed; /* reclaim may split dirty folios to free their clean pages */
+};
+
+struct cache_stats {
+	u64 folios_split, folios_evicted, folios_reclaimed, pages_reclaimed;
+	u64 folios_shed; /* of those split: to let go of clean pages */
+	u64 reclaim_waits;
+};
+
+struct cache {
+	struct cache_config config; /* immutable */
+	struct arena arena;
+
+	struct folio *folios;       /* the table of descriptors; [0] is no folio; immutable */
+	struct spinlock table_lock; /* protects the two below */
+	u32 table_used;             /* descriptors ever taken from the table */
+	u32 table_free;             /* first of the free ones, chained by lru_next */
+
+	struct spinlock lru_lock; /* protects the lists, the folios' links and the counts */
+	struct lru lru[LRU_LISTS];
+	u64 folios_of_order[ARENA_ORDERS]; /* on the lists */
+
+	struct ledger ledger;
+	struct cache_stats stats; /* lru_lock */
+
+	/* Reclaim found only dirty folios; set once before use, may be NULL. */
+	void (*need_writeback)(struct cache *c);
+	void *owner;          /* of the hook */
+	_Atomic u32 progress; /* bumped when pages become reclaimable; waiters park on it */
+	_Atomic u32 waiters;
+	_Atomic u64 failures; /* writes to devices that failed, ever, of all mappings */
+};
+
+/* What the layer above wants to know of a mapping; called with its tree_lock held. */
+struct mapping_ops {
+	/* The first page of the mapping took flight. */
+	void (*launched)(struct mapping *m);
+	/* Pages landed: e is what that entered; `last`: none is in flight any more. */
+	void (*landed)(struct mapping *m, const struct ledger_entry *e, bool last);
+};
+
+#define MAPPING_BOOKS 3
+
+struct mapping {
+	struct cache *cache; /* immutable, as are store, ops, block_shift */
+	struct store *store;
+	const struct mapping_ops *ops; /* NULL: nobody wants to know */
+	u32 block_shift;               /* log2 of blocks per page, 0..3 */
+	u32 max_order;                 /* largest folio, 0..9 */
+
+	struct spinlock tree_lock; /* protects everything below and all page states */
+	struct index index;
+	u64 pages;        /* cached */
+	u64 write_cursor; /* where the next cyclic write-out starts (writeback_index) */
+	u64 in_flight;    /* pages; 0: no page has the writeback tag */
+	u64 failures;     /* writes to the device that failed, ever */
+	int error;        /* of the first write-out that failed; 0: no page has the failed tag */
+	struct ledger ledger;
+	struct ledger *books[MAPPING_BOOKS]; /* the mapping's own, its device's, the cache's */
+};
+
+int cache_init(struct cache *c, const struct cache_config *config);
+void cache_finish(struct cache *c); /* no mapping is left */
+/* The same with mappings left that were discarded: frees everything without a look. */
+void cache_discard(struct cache *c);
+
+static inline u32 folio_id(const struct cache *c, const struct folio *f)
+{
+	return (u32)(f - c->folios);
+}
+
+/* Pages the dirty limits are a share of: free beyond the reserve, and cached (reference 4.1). */
+u64 cache_dirtyable_pages(const struct cache *c);
+u64 cache_pages(const struct cache *c);
+
+/* Puts a new folio at the head of the inactive list, or takes one off its list. lru.c */
+void lru_add(struct cache *c, struct folio *f);
+void lru_del(struct cache *c, struct folio *f);
+/* Halves the order of `at`, and puts the piece that is split off it behind it. */
+void lru_halve(struct cache *c, struct folio *at, struct folio *f);
+/* Takes the oldest folio of a list to its front and returns it pinned; NULL: empty. */
+struct folio *lru_rotate(struct cache *c, enum lru_list list);
+/* Puts a folio that is on a list to the old end of its list. */
+void lru_deactivate(struct cache *c, struct folio *f);
+/* Moves a pinned folio to the front of the other list, if it is still on one. */
+void lru_move(struct cache *c, struct folio *f, enum lru_list to);
+
+/* reclaim.c: frees at least `want` pages if it can; returns how many. */
+u64 cache_reclaim(struct cache *c, u64 want);
+/* Waits a little for pages to become reclaimable (at most 100 ms). */
+void cache_wait_progress(struct cache *c);
+void cache_note_progress(struct cache *c);
+/* Drops every clean folio that nobody holds; returns the pages freed. */
+u64 cache_drop_clean(struct cache *c);
+
+/* mapping.c. books[0] becomes the mapping's own ledger; `device_book` may be NULL. */
+void mapping_init(struct mapping *m, struct cache *c, struct store *store, u32 block_shift,
+		  u32 max_order, struct ledger *device_book);
+/* No folio is left in it. */
+void mapping_finish(struct mapping *m);
+/* Frees the index as it is; the cache can only be discarded after that. */
+void mapping_discard(struct mapping *m);
+
+/* The folio that holds `page`, pinned, or NULL. */
+struct folio *mapping_find(struct mapping *m, u64 page);
+/* The same from `page` on: the first folio that ends after it. */
+struct folio *mapping_find_from(struct mapping *m, u64 page);
+/*
+ * The folios from `page` on, pinned, as long as they follow each other, begin before `end`, are
+ * valid as a whole and carry no readahead mark; at most `max` of them. Returns how many.
+ */
+u32 mapping_find_valid(struct mapping *m, u64 page, u64 end, struct folio **out, u32 max);
+/*
+ * Adds a new folio at `index` (a multiple of its size): 0, -EEXIST if one of its pages is
+ * cached already, -ENOMEM. The mapping takes a pin.
+ */
+int mapping_add(struct mapping *m, struct folio *f, u64 index);
+/* Takes a locked folio out, whatever its state; what was dirty in it is cancelled. */
+void mapping_remove(struct mapping *m, struct folio *f);
+/*
+ * Takes a folio out if it is clean, not in flight and only the cache and `pins` others hold
+ * it; the caller has it locked. True if it went.
+ */
+bool mapping_evict(struct folio *f, unsigned pins);
+/*
+ * Takes out all folios that lie in [first, end) pages as a whole, are clean and not in
+ * flight, and that nobody has locked or holds. Returns the pages that went; *folios how many.
+ */
+u64 mapping_evict_range(struct mapping *m, u64 first, u64 end, u64 *folios);
+/*
+ * Ends the filling of new folios that cover [first, first + pages) and that the caller has
+ * locked and pinned: valid or not, they are unlocked and unpinned. Callable from events.
+ */
+void mapping_filled(struct mapping *m, u64 first, u32 pages, bool valid);
+/* The first page >= from that is not cached, at most `limit`. */
+u64 mapping_next_hole(struct mapping *m, u64 from, u64 limit);
+/* How many pages right before `page` are cached, counted up to `max`. */
+u64 mapping_cached_before(struct mapping *m, u64 page, u64 max);
+
+/*
+ * split.c: splits a locked folio that nobody else holds (the cache and the caller do) and
+ * that is not in flight, buddy style around `page`, down to `order`; the caller's pin and lock
+ * end on the piece that holds the page, which is returned. NULL when it cannot be
+ * done now. Dirty folios only with `dirty_too`; their state stays where it is.
+ */
+struct folio *folio_split(struct folio *f, u64 page, unsigned order, bool dirty_too);
+/*
+ * Splits a locked, dirty folio so that no clean run of it shares a folio with a dirty page;
+ * returns the piece that holds `page`, locked and pinned, or the folio itself when nothing
+ * could be done.
+ */
+struct folio *folio_shed(struct folio *f, u64 page);
+
+/* audit.c: recomputes the mapping's ledger from its state words; false and a text. */
+bool mapping_audit(struct mapping *m, struct ledger *sum, char *why, size_t why_size);
+/* The same for the cache, given the sum over all its mappings. */
+bool cache_audit(struct cache *c, const struct ledger *sum, u64 cached_pages, char *why,
+		 size_t why_size);
+
+#endif

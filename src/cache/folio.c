@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Folios: descriptors from a table, memory from the arena, locks on the flags word.
+ *
+ * The table is one reservation of address space for as many descriptors as there are
+ * frames; memory comes with use. Freed descriptors are chained and reused first, so
+ * the table stays as small as the most folios that ever lived at once.
+ *
+ * Waiting (for the lock, for write-out to end) is one protocol: set FOLIO_WAITERS,
+ * then park on the flags as they were; whoever ends what is waited for takes the bit
+ * away, which changes the word, and wakes all.
+ */
+#include "cache/cache.h"
+
+struct folio *folio_descriptor(struct cache *c)
+{
+	struct folio *f = NULL;
+
+	spin_lock(&c->table_lock);
+	if (c->table_free) {
+		f = &c->folios[c->table_free];
+		c->table_free = f->lru_next;
+	} else if (c->table_used < c->config.memory_pages) {
+		f = &c->folios[++c->table_used];
+	}
+	spin_unlock(&c->table_lock);
+	return f;
+}
+
+static void descriptor_put(struct cache *c, struct folio *f)
+{
+	spin_lock(&c->table_lock);
+	f->lru_next = c->table_free;
+	c->table_free = folio_id(c, f);
+	spin_unlock(&c->table_lock);
+}
+
+/* A frame run of that order, with reclaim; ARENA_NONE when there is none and we may not wait. */
+static u32 frames_get(struct cache *c, unsigned order, bool wait)
+{
+	u64 low = c->config.memory_pages / 256, want = max_u64(1ull << order, 64);
+
+	if (arena_free_frames(&c->arena) < low)
+		cache_reclaim(c, want + low);
+	for (;;) {
+		u32 frame = arena_alloc(&c->arena, order);
+
+		if (frame != ARENA_NONE)
+			return frame;
+		if (!cache_reclaim(c, want) && wait)
+			cache_wait_progress(c);
+		else if (!wait)
+			return arena_alloc(&c->arena, order);
+	}
+}
+
+static struct folio *alloc(struct cache *c, unsigned order, bool wait)
+{
+	u32 frame = frames_get(c, order, wait);
+	struct folio *f;
+
+	if (frame == ARENA_NONE)
+		return NULL;
+	f = folio_descriptor(c);
+	if (!f) {
+		arena_free(&c->arena, frame, order);
+		return NULL;
+	}
+	*f = (struct folio){ .frame = frame, .order = (u8)order, .pins = 1 };
+	return f;
+}
+
+struct folio *folio_alloc(struct cache *c, unsigned order)
+{
+	return alloc(c, order, !order);
+}
+
+struct folio *folio_alloc_nowait(struct cache *c, unsigned order)
+{
+	return alloc(c, order, false);
+}
+
+void folio_pin(struct folio *f)
+{
+	u16 before = atomic_fetch_add_explicit(&f->pins, 1, memory_order_relaxed);
+
+	assert(before > 0 && before < UINT16_MAX);
+	(void)before;
+}
+
+void folio_unpin(struct cache *c, struct folio *f)
+{
+	u16 before = atomic_fetch_sub_explicit(&f->pins, 1, memory_order_acq_rel);
+
+	assert(before > 0);
+	if (before > 1)
+		return;
+	assert(!f->mapping);
+	arena_free(&c->arena, f->frame, f->order);
+	descriptor_put(c, f);
+}
+
+/* Parks until the flags are no longer `flags`, having announced it. */
+static void wait_on(struct folio *f, u32 flags)
+{
+	if (!(flags & FOLIO_WAITERS)) {
+		if (!atomic_compare_exchange_strong(&f->flags, &flags, flags | FOLIO_WAITERS))
+			return;
+		flags |= FOLIO_WAITERS;
+	}
+	world_park(&f->flags, flags, WORLD_NEVER);
+}
+
+bool folio_trylock(struct folio *f)
+{
+	return !(atomic_fetch_or_explicit(&f->flags, FOLIO_LOCKED, memory_order_acquire) &
+		 FOLIO_LOCKED);
+}
+
+void folio_lock(struct folio *f)
+{
+	while (!folio_trylock(f)) {
+		u32 flags = atomic_load_explicit(&f->flags, memory_order_relaxed);
+
+		if (flags & FOLIO_LOCKED)
+			wait_on(f, flags);
+	}
+}
+
+void folio_wake(struct folio *f)
+{
+	if (atomic_fetch_and(&f->flags, ~(u32)FOLIO_WAITERS) & FOLIO_WAITERS)
+		world_unpark(&f->flags, ~0u);
+}
+
+void folio_unlock(struct folio *f)
+{
+	u32 before = atomic_fetch_and(&f->flags, ~(u32)(FOLIO_LOCKED | FOLIO_WAITERS));
+
+	assert(before & FOLIO_LOCKED);
+	if (before & FOLIO_WAITERS)
+		world_unpark(&f->flags, ~0u);
+}
+
+void folio_wait_writeback(struct folio *f)
+{
+	for (;;) {
+		struct mapping *m = f->mapping;
+		u32 flags = atomic_load(&f->flags);
+		bool flying = false;
+
+		if (!m)
+			return;
+		spin_lock(&m->tree_lock);
+		for (u64 page = f->index; page < folio_end(f) && !flying;
+		     page = round_down(page, LEAF_PAGES) + LEAF_PAGES) {
+			u32 n = (u32)min_u64(LEAF_PAGES - page % 64, folio_end(f) - page);
+			struct leaf *leaf = index_leaf(&m->index, page);
+
+			flying = leaf && leaf->tag[TAG_WRITEBACK] & bits_mask(page % 64, n);
+		}
+		if (flying && !(flags & FOLIO_WAITERS)) {
+			/* announced under the tree_lock: completion cannot pass unseen */
+			atomic_fetch_or(&f->flags, FOLIO_WAITERS);
+			flags = atomic_load(&f->flags);
+		}
+		spin_unlock(&m->tree_lock);
+		if (!flying)
+			return;
+		if (flags & FOLIO_WAITERS)
+			world_park(&f->flags, flags, WORLD_NEVER);
+	}
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The index of a mapping: from page numbers to folios, with one bit of state per
+ * page in 64-bit words. See index.c for the structure.
+ *
+ * Not locked: the mapping's tree_lock protects every call.
+ */
+#ifndef SLUICE_CACHE_INDEX_H
+#define SLUICE_CACHE_INDEX_H
+
+#include "base/bits.h"
+
+#define LEAF_PAGES      64
+#define INDEX_MAX_PAGES (1ull << 32)
+
+/* State words that are searched: inner nodes summarise them. */
+enum index_tag {
+	TAG_PRESENT,   /* a folio is there */
+	TAG_DIRTY,     /* at least one block must be written */
+	TAG_WRITEBACK, /* being written */
+	TAG_TOWRITE,   /* was dirty when a sync began */
+	TAG_FAILED,    /* its last write-out failed: it is dirty or in flight */
+	TAG_MAX
+};
+
+struct index_node;
+
+struct leaf {
+	u64 first;                 /* its first page: a multiple of 64 */
+	struct index_node *parent; /* NULL: the root */
+	u64 tag[TAG_MAX];
+	u64 uptodate;          /* every block of the page is valid */
+	u32 folio[LEAF_PAGES]; /* folio ids, 0 where none; a folio fills all slots of its pages */
+	/*
+	 * With blocks smaller than a page, BLOCK_STATES arrays of blocks_per_page words:
+	 * block b of page p is bit p * blocks_per_page + b of an array. Else absent, and
+	 * the page words above are the block words.
+	 */
+	u64 block[];
+};
+
+/* States kept per block where blocks are smaller than pages. */
+enum block_state { BLOCK_UPTODATE, BLOCK_DIRTY, BLOCK_WRITEBACK, BLOCK_STATES };
+
+struct index {
+	void *root;      /* a leaf when height is 0, else an inner node; NULL while empty */
+	u32 height;      /* inner levels */
+	u32 block_shift; /* log2 of blocks per page: 0..3 */
+	u64 leaves, nodes;
+	u64 memory_bytes;
+	struct leaf *recent; /* the leaf found last */
+};
+
+void index_init(struct index *ix, u32 block_shift);
+/* Frees all that is left. No folio is in it. */
+void index_finish(struct index *ix);
+void index_discard(struct index *ix); /* the same, with folios or without */
+
+struct leaf *index_walk(struct index *ix, u64 page);
+
+/* The leaf that covers a page, or NULL. */
+static inline struct leaf *index_leaf(struct index *ix, u64 page)
+{
+	if (ix->recent && page - ix->recent->first < LEAF_PAGES)
+		return ix->recent;
+	return index_walk(ix, page);
+}
+
+/* The same, made if missing; NULL when memory is short. */
+struct leaf *index_leaf_create(struct index *ix, u64 page);
+/* Frees a leaf with no folio in it, and what above it is then empty. */
+void index_leaf_release(struct index *ix, struct leaf *leaf);
+
+/* Sets or clears bits of a tag, and the summaries above. */
+void index_tag_set(struct leaf *leaf, enum index_tag tag, u64 mask);
+void index_tag_clear(struct leaf *leaf, enum index_tag tag, u64 mask);
+/* The first page >= from with the tag: true and *page. */
+bool index_next(struct index *ix, enum index_tag tag, u64 from, u64 *page);
+bool index_tagged(const struct index *ix, enum index_tag tag);
+
+/* The words of a block state of a leaf: 1 << block_shift of them. */
+static inline u64 *leaf_blocks(struct leaf *leaf, enum block_state state, u32 block_shift)
+{
+	if (block_shift)
+		return leaf->block + ((size_t)state << block_shift);
+	return state == BLOCK_UPTODATE ? &leaf->uptodate
+	       : state == BLOCK_DIRTY  ? &leaf->tag[TAG_DIRTY]
+				       : &leaf->tag[TAG_WRITEBACK];
+}
+
+#endif
