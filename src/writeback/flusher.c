@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The flusher: one task a device. Linux writeback reference, section 6.
+ *
+ * It sleeps until it is woken (by the throttle, by reclaim, by a sync) or until the
+ * periodic interval has passed since the first inode became dirty or its last run ended. A
+ * run does, in this order: queued work; "write about everything" if memory is short; old
+ * data (periodic); whatever exceeds the background limit. Each piece of work goes in rounds
+ * over the inodes, each inode getting a slice, and gives way as 6.2 says.
+ */
+#include "writeback/slice.h"
+#include "writeback/wb.h"
+
+#define BUDGET_ALL INT64_MAX
+
+static u64 expire_ticks(const struct writeback *all)
+{
+	return (u64)all->vm.dirty_expire_centisecs * world_hz() / 100;
+}
+
+static u64 slice_of(struct wb *wb, const struct wb_work *work)
+{
+	struct writeback *all = wb->all;
+	u64 limit;
+
+	if (work->sync || work->tagged)
+		return SLICE_UNLIMITED;
+	spin_lock(&all->lock);
+	limit = all->hard.dirty_limit;
+	spin_unlock(&all->lock);
+	return writeback_slice(wb_avg_bandwidth(wb), limit, (u64)work->pages);
+}
+
+/* Writes one inode's slice. list_lock held on entry and exit. Returns the progress made. */
+static s64 write_inode(struct wb *wb, struct wb_work *work, struct inode *inode, u64 cutoff)
+{
+	struct pass pass = { .sync = work->sync,
+			     .background = work->for_background || work->for_kupdate,
+			     .tagged = work->tagged,
+			     .cyclic = true };
+	s64 slice, wrote;
+
+	inode->state |= INODE_SYNC;
+	spin_unlock(&wb->list_lock);
+	slice = (s64)slice_of(wb, work);
+	pass.budget = slice;
+	if (work->sync) { /* everything, wherever the last cyclic pass stopped */
+		pass.cyclic = false;
+		pass.last = INDEX_MAX_PAGES - 1;
+	}
+	inode_write_pages(inode, &pass, wb->runs);
+	if (work->pages != BUDGET_ALL)
+		work->pages -= slice - pass.budget;
+	wrote = slice - pass.budget;
+	spin_lock(&wb->list_lock);
+	inode->state &= ~(u32)INODE_SYNC;
+	wb_requeue(wb, inode, &pass, cutoff);
+	wrote += !(inode->state & INODE_DIRTY);
+	atomic_fetch_add(&inode->sync_waiters, 1);
+	world_unpark(&inode->sync_waiters, ~0u);
+	return wrote;
+}
+
+/* One round over `io`; ends early after 100 ms with progress. list_lock held. */
+static s64 write_round(struct wb *wb, struct wb_work *work, u64 cutoff)
+{
+	u64 start = world_jiffies();
+	s64 progress = 0;
+
+	while (!list_empty(&wb->io)) {
+		struct inode *inode = list_entry(wb->io.prev, struct inode, link);
+
+		progress += write_inode(wb, work, inode, cutoff);
+		if (progress && (world_jiffies() > start + world_hz() / 10 || work->pages <= 0))
+			break;
+	}
+	return progress;
+}
+
+/* Whether the work is to be done with, before another round. list_lock held. */
+static bool gives_way(struct wb *wb, const struct wb_work *work)
+{
+	bool yields = work->for_background || work->for_kupdate, over;
+
+	if (wb->stopping || work->pages <= 0 || (yields && !list_empty(&wb->work)))
+		return true;
+	if (!work->for_background)
+		return false;
+	spin_unlock(&wb->list_lock);
+	over = wb_over_background(wb);
+	spin_lock(&wb->list_lock);
+	return !over;
+}
+
+static void do_work(struct wb *wb, struct wb_work *work)
+{
+	u64 start = world_jiffies(), cutoff = start;
+	/*
+	 * A sync first takes all there is: who asked for it may be a little ahead of us in time
+	 * (world.h), and what he dirtied then looks younger than the work.
+	 */
+	bool take_all = work->sync;
+
+	spin_lock(&wb->list_lock);
+	while (!gives_way(wb, work)) {
+		bool queued = list_empty(&wb->io);
+
+		if (queued) {
+			if (work->for_kupdate)
+				cutoff = world_jiffies() - expire_ticks(wb->all);
+			else if (work->for_background)
+				cutoff = world_jiffies();
+			else
+				cutoff = take_all ? UINT64_MAX : start;
+			take_all = false;
+			wb_queue_io(wb, cutoff);
+		}
+		if (!write_round(wb, work, cutoff) && queued)
+			break;
+	}
+	spin_unlock(&wb->list_lock);
+}
+
+static struct wb_work *next_work(struct wb *wb)
+{
+	struct wb_work *work = NULL;
+
+	spin_lock(&wb->list_lock);
+	if (!list_empty(&wb->work)) {
+		work = list_entry(wb->work.next, struct wb_work, link);
+		list_del(&work->link);
+	}
+	spin_unlock(&wb->list_lock);
+	return work;
+}
+
+/* NR_FILE_DIRTY and the dirty inodes: the budget of periodic and of emergency work. */
+static s64 everything(struct wb *wb)
+{
+	u64 inodes = 0;
+
+	for (u32 i = 0; i < wb->all->count; i++)
+		inodes += wb->all->wb[i]->dirty_inodes;
+	return (s64)(writeback_dirty(wb->all) + inodes);
+}
+
+static void check_start_all(struct wb *wb)
+{
+	struct wb_work work = { .reason = WB_REASON_VMSCAN };
+	bool wanted;
+
+	spin_lock(&wb->list_lock);
+	wanted = wb->start_all;
+	wb->start_all = false;
+	spin_unlock(&wb->list_lock);
+	work.pages = wanted ? everything(wb) : 0;
+	if (work.pages)
+		do_work(wb, &work);
+}
+
+static void check_old_data(struct wb *wb)
+{
+	u64 interval = (u64)wb->all->vm.dirty_writeback_centisecs * world_hz() / 100;
+	struct wb_work work = { .for_kupdate = true, .reason = WB_REASON_PERIODIC };
+
+	if (!interval || world_jiffies() < wb->last_old_flush + interval)
+		return;
+	wb->last_old_flush = world_jiffies();
+	work.pages = everything(wb);
+	if (work.pages)
+		do_work(wb, &work);
+}
+
+static void check_background(struct wb *wb)
+{
+	struct wb_work work = { .for_background = true,
+				.pages = BUDGET_ALL,
+				.reason = WB_REASON_BACKGROUND };
+
+	if (wb_over_background(wb))
+		do_work(wb, &work);
+}
+
+static void run_once(struct wb *wb)
+{
+	u64 interval_ns = wb->all->vm.dirty_writeback_centisecs * 10ull * NSEC_PER_MSEC;
+	struct wb_work *work;
+
+	atomic_store(&wb->running, 1);
+	while ((work = next_work(wb))) {
+		struct completion *done = work->done;
+
+		do_work(wb, work);
+		if (done)
+			completion_done(done);
+	}
+	check_start_all(wb);
+	check_old_data(wb);
+	check_background(wb);
+	spin_lock(&wb->list_lock);
+	wb->wake_ns = wb->dirty_inodes && interval_ns ? world_now() + interval_ns : WORLD_NEVER;
+	spin_unlock(&wb->list_lock);
+	atomic_store(&wb->running, 0);
+}
+
+/* The delayed bandwidth update (5.4 c), if it is due; returns when it will be. */
+static u64 delayed_update(struct wb *wb)
+{
+	u64 now = world_jiffies(), due;
+
+	spin_lock(&wb->bw_lock);
+	due = wb->bw_due;
+	if (due && now >= due)
+		wb->bw_due = 0;
+	spin_unlock(&wb->bw_lock);
+	if (!due)
+		return WORLD_NEVER;
+	if (now < due)
+		return world_now() + (due - now) * (NSEC_PER_SEC / world_hz());
+	wb_update_bandwidth(wb);
+	return WORLD_NEVER;
+}
+
+void flusher_run(void *arg)
+{
+	struct wb *wb = arg;
+
+	for (;;) {
+		u32 seen = atomic_load(&wb->wakeups);
+		u64 update = delayed_update(wb), wake;
+		bool stop;
+
+		spin_lock(&wb->list_lock);
+		wake = wb->wake_ns;
+		stop = wb->stopping && list_empty(&wb->work);
+		spin_unlock(&wb->list_lock);
+		if (stop)
+			return;
+		if (atomic_exchange(&wb->kicked, 0) || world_now() >= wake)
+			run_once(wb);
+		else
+			world_park(&wb->wakeups, seen, min_u64(update, wake));
+	}
+}
+
+void writeback_sync(struct writeback *all)
+{
+	for (u32 i = 0; i < all->count; i++) {
+		struct completion done;
+		struct wb_work work = {
+			.sync = true, .pages = BUDGET_ALL, .reason = WB_REASON_SYNC, .done = &done
+		};
+
+		completion_init(&done);
+		list_init(&work.link);
+		wb_queue_work(all->wb[i], &work);
+		completion_wait(&done);
+	}
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which inode is written next. A wb keeps its dirty inodes on three lists (reference 6.1,
+ * 6.4): `dirty`, in order of the time they became dirty; `io`, taken from the old end of
+ * it for the round at hand and worked off from the back; `more_io`, those that used up their
+ * slice and come again. An inode that stays dirty keeps its time: age counts from the
+ * first write.
+ */
+#include "writeback/wb.h"
+
+void wb_rearm(struct wb *wb)
+{
+	atomic_fetch_add(&wb->wakeups, 1);
+	world_unpark(&wb->wakeups, 1);
+}
+
+void wb_wake(struct wb *wb)
+{
+	atomic_store(&wb->kicked, 1);
+	wb_rearm(wb);
+}
+
+void wb_queue_work(struct wb *wb, struct wb_work *work)
+{
+	spin_lock(&wb->list_lock);
+	list_add_tail(&wb->work, &work->link);
+	spin_unlock(&wb->list_lock);
+	wb_wake(wb);
+}
+
+static void set_dirty(struct wb *wb, struct inode *inode)
+{
+	if (!(inode->state & INODE_DIRTY)) {
+		inode->state |= INODE_DIRTY;
+		wb->dirty_inodes++;
+	}
+}
+
+static void set_clean(struct wb *wb, struct inode *inode)
+{
+	if (inode->state & INODE_DIRTY) {
+		inode->state &= ~(u32)INODE_DIRTY;
+		assert(wb->dirty_inodes > 0);
+		wb->dirty_inodes--;
+	}
+	list_del(&inode->link);
+}
+
+void inode_mark_dirty(struct inode *inode)
+{
+	struct wb *wb = inode->wb;
+	u64 interval_ns = wb->all->vm.dirty_writeback_centisecs * 10ull * NSEC_PER_MSEC;
+	bool arm = false;
+
+	spin_lock(&wb->list_lock);
+	/* one that is being freed may still have writes in flight, and they may fail */
+	if (!(inode->state & (INODE_DIRTY | INODE_FREEING))) {
+		bool first = wb->dirty_inodes == 0;
+
+		set_dirty(wb, inode);
+		/* one that a flusher works on is put in its place when that is done */
+		if (!(inode->state & INODE_SYNC) && list_empty(&inode->link)) {
+			inode->dirtied_when = world_jiffies();
+			list_add(&wb->dirty, &inode->link);
+			arm = first && interval_ns && wb->wake_ns == WORLD_NEVER;
+		}
+	}
+	if (arm)
+		wb->wake_ns = world_now() + interval_ns;
+	spin_unlock(&wb->list_lock);
+	if (arm)
+		wb_rearm(wb);
+}
+
+void inode_detach(struct inode *inode)
+{
+	struct wb *wb = inode->wb;
+
+	for (;;) {
+		u32 seen = atomic_load(&inode->sync_waiters);
+		bool busy;
+
+		spin_lock(&wb->list_lock);
+		inode->state |= INODE_FREEING;
+		busy = inode->state & INODE_SYNC;
+		if (!busy)
+			set_clean(wb, inode);
+		spin_unlock(&wb->list_lock);
+		if (!busy)
+			return;
+		world_park(&inode->sync_waiters, seen, WORLD_NEVER);
+	}
+}
+
+void wb_queue_io(struct wb *wb, u64 cutoff)
+{
+	struct list_node expired;
+
+	list_splice(&wb->io, &wb->more_io);
+	/* oldest first: it ends up nearest to the back, behind those of earlier rounds */
+	list_init(&expired);
+	while (!list_empty(&wb->dirty)) {
+		struct inode *inode = list_entry(wb->dirty.prev, struct inode, link);
+
+		if (inode->dirtied_when > cutoff)
+			break;
+		list_del(&inode->link);
+		list_add(&expired, &inode->link);
+	}
+	list_splice(&wb->io, &expired);
+}
+
+/* To the young end of `dirty`; time moves only if it would be out of order. */
+static void redirty_tail(struct wb *wb, struct inode *inode)
+{
+	if (!list_empty(&wb->dirty)) {
+		struct inode *youngest = list_entry(wb->dirty.next, struct inode, link);
+
+		if (inode->dirtied_when < youngest->dirtied_when)
+			inode->dirtied_when = world_jiffies();
+	}
+	list_del(&inode->link);
+	list_add(&wb->dirty, &inode->link);
+}
+
+void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64 cutoff)
+{
+	bool dirty_pages;
+
+	spin_lock(&inode->m.tree_lock);
+	dirty_pages = index_tagged(&inode->m.index, TAG_DIRTY);
+	spin_unlock(&inode->m.tree_lock);
+	if (!dirty_pages) {
+		set_clean(wb, inode);
+		return;
+	}
+	set_dirty(wb, inode);
+	if (inode->state & INODE_FREEING)
+		return;
+	if (pass->sync || pass->tagged)
+		inode->dirtied_when = world_jiffies();
+	if (pass->budget <= 0 && inode->dirtied_when <= cutoff) {
+		list_del(&inode->link);
+		list_add(&wb->more_io, &inode->link);
+	} else {
+		redirty_tail(wb, inode);
+	}
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Devices as the throttle and the flusher see them: limits, shares of them, bandwidth.
+ *
+ * Completions arrive under the tree_lock of the mapping whose pages landed; they feed the
+ * device's share of the limits and, when the last page of a file has landed, arm a delayed
+ * update of the bandwidth estimate, so that the end of a burst is counted too.
+ */
+#include "writeback/wb.h"
+#include "cache/state.h"
+#include "writeback/pause.h"
+#include "writeback/position.h"
+#include "writeback/slice.h"
+#include <errno.h>
+#include <stdlib.h>
+
+static struct inode *inode_of(struct mapping *m)
+{
+	return container_of(m, struct inode, m);
+}
+
+static void pages_launched(struct mapping *m)
+{
+	struct wb *wb = inode_of(m)->wb;
+
+	spin_lock(&wb->bw_lock);
+	wb->inodes_in_flight++;
+	spin_unlock(&wb->bw_lock);
+}
+
+static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool last)
+{
+	struct wb *wb = inode_of(m)->wb;
+	struct writeback *all = wb->all;
+	u32 written = e->total[account_written_total(&all->policy)];
+	bool arm;
+
+	if (written) {
+		spin_lock(&all->lock);
+		proportion_add(&all->proportions, &wb->proportion, written,
+			       (u32)((u64)wb->max_ratio * PROPORTION_MAX_FRAC / RATIO_ALL),
+			       world_jiffies(), world_hz());
+		spin_unlock(&all->lock);
+	}
+	if (!last)
+		return;
+	spin_lock(&wb->bw_lock);
+	assert(wb->inodes_in_flight > 0);
+	wb->inodes_in_flight--;
+	arm = !wb->bw_due;
+	if (arm)
+		wb->bw_due = world_jiffies() + bandwidth_interval(world_hz());
+	spin_unlock(&wb->bw_lock);
+	if (arm)
+		wb_rearm(wb);
+}
+
+const struct mapping_ops inode_mapping_ops = { .launched = pages_launched, .landed = pages_landed };
+
+u64 writeback_dirty(const struct writeback *all)
+{
+	return account_dirty(&all->policy, &all->cache->ledger);
+}
+
+u64 writeback_in_flight(const struct writeback *all)
+{
+	return account_writeback(&all->policy, &all->cache->ledger);
+}
+
+void writeback_note(struct writeback *all, struct throttle_moment *moment, bool in_flight_too)
+{
+	if (moment->when_ns != WORLD_NEVER)
+		return;
+	*moment = (struct throttle_moment){
+		.when_ns = world_now(),
+		.dirty = writeback_dirty(all),
+		.debt = ledger_level(&all->cache->ledger, LEVEL_DEBT),
+	};
+	if (!in_flight_too)
+		return;
+	moment->dirty += writeback_in_flight(all);
+	moment->debt += ledger_level(&all->cache->ledger, LEVEL_IN_FLIGHT);
+}
+
+struct limits writeback_limits(struct writeback *all)
+{
+	struct limits l = limits_of(&all->vm.config, cache_dirtyable_pages(all->cache), false, 0);
+
+	atomic_store_explicit(&all->bg_thresh, l.bg, memory_order_relaxed);
+	return l;
+}
+
+/* Reclaim found nothing but dirty folios: all flushers write what they have. */
+static void need_writeback(struct cache *c)
+{
+	struct writeback *all = c->owner;
+
+	for (u32 i = 0; i < all->count; i++) {
+		struct wb *wb = all->wb[i];
+
+		spin_lock(&wb->list_lock);
+		wb->start_all = wb->dirty_inodes > 0;
+		spin_unlock(&wb->list_lock);
+		wb_wake(wb);
+	}
+}
+
+int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
+		   const struct vm_limits *vm)
+{
+	struct limits l;
+
+	*all = (struct writeback){ .cache = cache, .policy = *policy, .vm = *vm };
+	all->cpus = world_current ? world_current->cpus : 1;
+	all->cpu = calloc(all->cpus, sizeof(*all->cpu));
+	if (!all->cpu)
+		return -ENOMEM;
+	spin_init(&all->lock, RANK_DOMAIN);
+	proportion_domain_init(&all->proportions);
+	l = writeback_limits(all);
+	hard_limit_init(&all->hard, l.thresh, world_jiffies());
+	all->ratelimit_pages = (u32)min_u64(ratelimit_pages(l.thresh, all->cpus), UINT32_MAX);
+	all->stats.first_sleep.when_ns = all->stats.background.when_ns = WORLD_NEVER;
+	cache->owner = all;
+	cache->need_writeback = need_writeback;
+	return 0;
+}
+
+void writeback_finish(struct writeback *all)
+{
+	assert(!all->count);
+	free(all->cpu);
+}
+
+int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, bool strict_limit,
+	      struct wb **out)
+{
+	struct wb *wb;
+	u64 now = world_jiffies();
+
+	if (all->count == WB_MAX)
+		return -ENOSPC;
+	wb = calloc(1, sizeof(*wb));
+	if (!wb)
+		return -ENOMEM;
+	wb->runs = malloc(FOLIO_MAX_RUNS * sizeof(*wb->runs));
+	if (!wb->runs) {
+		free(wb);
+		return -ENOMEM;
+	}
+	wb->all = all;
+	wb->device = device;
+	wb->ra_pages = read_ahead_kb / (PAGE_SIZE / 1024);
+	wb->io_pages = device_config(device)->max_io_bytes / PAGE_SIZE;
+	wb->strict_limit = strict_limit;
+	wb->max_ratio = RATIO_ALL;
+	wb->wake_ns = WORLD_NEVER;
+	wb->last_old_flush = now;
+	ledger_init(&wb->ledger);
+	spin_init(&wb->list_lock, RANK_WB_LIST);
+	spin_init(&wb->bw_lock, RANK_BANDWIDTH);
+	list_init(&wb->dirty);
+	list_init(&wb->io);
+	list_init(&wb->more_io);
+	list_init(&wb->work);
+	bandwidth_init(&wb->bw, now, 0, 0);
+	proportion_init(&wb->proportion, &all->proportions);
+	wb->flusher = world_spawn("flusher", flusher_run, wb);
+	if (!wb->flusher) {
+		free(wb->runs);
+		free(wb);
+		return -ENOMEM;
+	}
+	wb->index = all->count;
+	all->wb[all->count++] = wb;
+	*out = wb;
+	return 0;
+}
+
+void wb_stop(struct wb *wb)
+{
+	spin_lock(&wb->list_lock);
+	wb->stopping = true;
+	spin_unlock(&wb->list_lock);
+	wb_wake(wb);
+	world_join(wb->flusher);
+}
+
+void wb_destroy(struct wb *wb)
+{
+	struct writeback *all = wb->all;
+
+	assert(wb->stopping && !wb->inodes_in_flight);
+	assert(wb->index == all->count - 1); /* last in, first out */
+	all->wb[--all->count] = NULL;
+	free(wb->runs);
+	free(wb);
+}
+
+u64 wb_avg_bandwidth(struct wb *wb)
+{
+	u64 bw;
+
+	spin_lock(&wb->bw_lock);
+	bw = wb->bw.avg_write_bw;
+	spin_unlock(&wb->bw_lock);
+	return bw;
+}
+
+/* Bandwidth of all devices with dirty inodes (tot_write_bandwidth). */
+static u64 total_bandwidth(struct writeback *all)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < all->count; i++)
+		if (all->wb[i]->dirty_inodes)
+			sum += wb_avg_bandwidth(all->wb[i]);
+	return sum;
+}
+
+u64 wb_threshold(struct wb *wb, u64 thresh, u64 dirty)
+{
+	struct writeback *all = wb->all;
+	struct wb_share share = {
+		.min_ratio = wb->min_ratio,
+		.max_ratio = wb->max_ratio,
+		.strictlimit = wb->strict_limit,
+		.floor_in_threshold = all->policy.wb_floor == WB_FLOOR_THRESHOLD,
+	};
+
+	if (wb->min_ratio || wb->max_ratio < RATIO_ALL) {
+		share.this_bw = wb_avg_bandwidth(wb);
+		share.tot_bw = total_bandwidth(all);
+	}
+	for (u32 i = 0; i < all->count; i++)
+		share.min_ratio_sum += all->wb[i]->min_ratio;
+	spin_lock(&all->lock);
+	proportion_share(&all->proportions, &wb->proportion, world_jiffies(), world_hz(),
+			 &share.num, &share.den);
+	spin_unlock(&all->lock);
+	return wb_thresh(thresh, dirty, &share);
+}
+
+bool wb_over_background(struct wb *wb)
+{
+	struct writeback *all = wb->all;
+	struct limits l = writeback_limits(all);
+	u64 dirty = writeback_dirty(all);
+
+	return dirty > l.bg ||
+	       account_dirty(&all->policy, &wb->ledger) > wb_threshold(wb, l.bg, dirty);
+}
+
+void wb_update_bandwidth(struct wb *wb)
+{
+	const struct policy *p = &wb->all->policy;
+	u64 now = world_jiffies(), written = account_written(p, &wb->ledger);
+	u32 hz = world_hz();
+
+	spin_lock(&wb->bw_lock);
+	if (bandwidth_due(&wb->bw, now, hz)) {
+		bandwidth_update_write(&wb->bw, bandwidth_elapsed(&wb->bw, now), written, hz);
+		bandwidth_stamp(&wb->bw, now, account_dirtied(p, &wb->ledger), written);
+	}
+	spin_unlock(&wb->bw_lock);
+}

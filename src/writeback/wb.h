@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writeback state: of the whole cache (struct writeback), of each device (struct wb)
+ * and of each file (struct inode). Linux writeback reference, sections 4 to 6; its
+ * names are kept where it has names.
+ *
+ * Lock order: inode.lock; wb.list_lock; mapping.tree_lock; writeback.lock (domain);
+ * wb.bw_lock. See world/lock.h.
+ */
+#ifndef SLUICE_WRITEBACK_WB_H
+#define SLUICE_WRITEBACK_WB_H
+
+#include "cache/cache.h"
+#include "ledger/bandwidth.h"
+#include "ledger/limits.h"
+#include "ledger/proportion.h"
+#include "writeback/policy.h"
+
+#define WB_MAX 16 /* devices of one cache */
+
+/* Why a flusher works; the names of Linux's tracepoints. */
+enum wb_reason { WB_REASON_BACKGROUND, WB_REASON_VMSCAN, WB_REASON_SYNC, WB_REASON_PERIODIC };
+
+struct vm_limits {
+	struct limits_config config;
+	u32 dirty_writeback_centisecs; /* 0: no periodic work */
+	u32 dirty_expire_centisecs;
+};
+
+/* What one CPU's dirtiers have not been asked for yet; owned by the CPU, races are harmless. */
+struct wb_cpu {
+	_Atomic u32 dirtied; /* pages since somebody on this CPU last looked (bdp_ratelimits) */
+	_Atomic u32 leaked;  /* pages that tasks left unpaid when they ended */
+};
+
+/* A moment, and what was not on the device then: as the policy counts, and in fact. */
+struct throttle_moment {
+	u64 when_ns; /* world time; WORLD_NEVER: not yet */
+	u64 dirty, debt;
+};
+
+struct throttle_stats {
+	u64 sleep_ns, sleeps, calls; /* planned sleep, as the kernel's `pause` */
+	/* since reset: the first sleep, and when dirty first passed background */
+	struct throttle_moment first_sleep, background;
+};
+
+struct wb;
+
+/* All devices of one cache. */
+struct writeback {
+	struct cache *cache; /* immutable, as are policy and vm */
+	struct policy policy;
+	struct vm_limits vm;
+	struct wb *wb[WB_MAX]; /* set before use */
+	u32 count;
+	u32 cpus;
+	struct wb_cpu *cpu;          /* [cpus] */
+	_Atomic u32 ratelimit_pages; /* per-CPU poll limit */
+	_Atomic u64 bg_thresh;       /* as last computed: a hint for statistics */
+
+	struct spinlock lock; /* protects the rest, and every wb's proportion */
+	struct hard_limit hard;
+	struct proportion_domain proportions;
+	struct throttle_stats stats;
+};
+
+/* One piece of work for a flusher. */
+struct wb_work {
+	s64 pages; /* budget left */
+	bool sync, tagged, for_background, for_kupdate;
+	enum wb_reason reason;
+	struct completion *done;
+	struct list_node link; /* wb.work, under its list_lock */
+};
+
+/* One device: its flusher, its dirty inodes, its estimates. */
+struct wb {
+	struct writeback *all; /* immutable, as are the next five */
+	struct device *device;
+	u32 index;
+	u32 ra_pages, io_pages;
+	bool strict_limit;
+	u32 min_ratio, max_ratio; /* 1/10000 % */
+	struct task *flusher;
+	struct block_run *runs; /* the flusher's scratch */
+
+	struct ledger ledger;
+
+	struct spinlock list_lock; /* protects the lists, inodes' place and state, and work */
+	struct list_node dirty;    /* newest in front, by dirtied_when (b_dirty) */
+	struct list_node io;       /* being worked on, from the back (b_io) */
+	struct list_node more_io;  /* used up their slice (b_more_io) */
+	struct list_node work;     /* queued wb_works */
+	u64 dirty_inodes;
+	bool start_all; /* memory is short: write about everything */
+	bool stopping;
+	u64 last_old_flush; /* jiffies */
+	u64 wake_ns;        /* when the flusher wakes by itself; WORLD_NEVER */
+
+	_Atomic u32 wakeups; /* the flusher parks on it */
+	_Atomic u32 kicked;  /* there is something to look at before wake_ns */
+	_Atomic u32 running; /* it is at work (WB_writeback_running) */
+	_Atomic u32 dirty_exceeded;
+
+	struct spinlock bw_lock; /* protects the estimates and what follows */
+	struct bandwidth bw;
+	u64 inodes_in_flight;
+	u64 bw_due; /* jiffies of a delayed update; 0: none */
+
+	struct proportion proportion; /* writeback.lock */
+};
+
+enum inode_state {
+	INODE_DIRTY = 1,   /* has, or is about to have, dirty pages */
+	INODE_SYNC = 2,    /* a flusher is writing it */
+	INODE_FREEING = 4, /* no new work */
+};
+
+struct inode {
+	struct mapping m;
+	struct wb *wb;     /* immutable */
+	u32 block_bytes;   /* immutable */
+	struct rwsem lock; /* writers and truncation (exclusive), see policy.write_lock */
+	_Atomic u64 size;  /* bytes; changes under the lock held exclusively */
+	_Atomic u32 opens;
+	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
+	struct list_node all;      /* of the engine's inodes; under its inodes_lock */
+
+	/* wb.list_lock: */
+	u32 state;
+	u64 dirtied_when;         /* jiffies */
+	struct list_node link;    /* dirty, io or more_io; empty when clean */
+	_Atomic u32 sync_waiters; /* parked until INODE_SYNC goes: sequence word */
+};
+
+/* --- the two ledgers, as a policy reads them */
+
+static inline u64 account_dirty(const struct policy *p, const struct ledger *l)
+{
+	return ledger_level(l, p->accounting == ACCOUNT_FOLIO ? LEVEL_FOLIO_DIRTY : LEVEL_DEBT);
+}
+
+/* Under page accounting Linux would still count flight by folios (reference 3.2). */
+static inline u64 account_writeback(const struct policy *p, const struct ledger *l)
+{
+	return ledger_level(l, p->accounting == ACCOUNT_DEBT ? LEVEL_IN_FLIGHT
+							     : LEVEL_FOLIO_WRITEBACK);
+}
+
+static inline u64 account_dirtied(const struct policy *p, const struct ledger *l)
+{
+	return ledger_total(l, p->accounting == ACCOUNT_FOLIO ? TOTAL_FOLIO_DIRTIED
+							      : TOTAL_PAGES_DIRTIED);
+}
+
+static inline enum ledger_total account_written_total(const struct policy *p)
+{
+	return p->accounting == ACCOUNT_DEBT ? TOTAL_PAGES_WRITTEN : TOTAL_FOLIO_WRITTEN;
+}
+
+static inline u64 account_written(const struct policy *p, const struct ledger *l)
+{
+	return ledger_total(l, account_written_total(p));
+}
+
+/* --- wb.c */
+
+int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
+		   const struct vm_limits *vm);
+void writeback_finish(struct writeback *all);
+
+/* Adds a device and starts its flusher. 0 or -ENOMEM, -ENOSPC past WB_MAX. */
+int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, bool strict_limit,
+	      struct wb **out);
+/* Ends the flusher after the slice at hand; nothing is written by itself any more. */
+void wb_stop(struct wb *wb);
+/* Frees a stopped wb with nothing in flight; the last one created first. */
+void wb_destroy(struct wb *wb);
+
+/* Dirtyable memory and what follows from it (reference 4.1, 4.2). */
+struct limits writeback_limits(struct writeback *all);
+u64 writeback_dirty(const struct writeback *all);     /* NR_FILE_DIRTY, in the policy's ledger */
+u64 writeback_in_flight(const struct writeback *all); /* NR_WRITEBACK, likewise */
+/*
+ * Notes that the moment is now, if it was not before; with what is in flight, if that was
+ * compared with a limit. With the domain's lock held.
+ */
+void writeback_note(struct writeback *all, struct throttle_moment *moment, bool in_flight_too);
+
+/* The device's part of a threshold (4.7); `dirty` is the number the caller compares. */
+u64 wb_threshold(struct wb *wb, u64 thresh, u64 dirty);
+/* Whether background write-out has something to do (6.3). */
+bool wb_over_background(struct wb *wb);
+/* Updates the bandwidth estimate if 200 ms have passed (5.4 b). */
+void wb_update_bandwidth(struct wb *wb);
+u64 wb_avg_bandwidth(struct wb *wb);
+
+extern const struct mapping_ops inode_mapping_ops;
+
+/* --- throttle.c: balance_dirty_pages, reference section 5 */
+
+/* Enters what a write dirtied on the account of the calling task. */
+void throttle_charge(struct writeback *all, u32 pages);
+/*
+ * The poll before each step of a write: may sleep. With `nowait` -EAGAIN instead of a sleep.
+ */
+int throttle_poll(struct wb *wb, bool nowait);
+/* A task that dirtied pages ends. */
+void throttle_task_exit(struct writeback *all);
+
+/* --- queue.c: inodes on the lists of their wb */
+
+/* A page of the inode became dirty. */
+void inode_mark_dirty(struct inode *inode);
+/* Takes the inode off all lists and waits until no flusher works on it. */
+void inode_detach(struct inode *inode);
+void wb_wake(struct wb *wb);
+/* Makes the flusher look at its deadlines anew, not work. Callable from events, under locks. */
+void wb_rearm(struct wb *wb);
+void wb_queue_work(struct wb *wb, struct wb_work *work);
+/* Moves expired inodes to `io`: those dirtied at or before `cutoff` (jiffies). list_lock held. */
+void wb_queue_io(struct wb *wb, u64 cutoff);
+/* Puts an inode where it belongs after a pass over it. list_lock held. */
+struct pass;
+void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64 cutoff);
+
+/* --- writeout.c: one pass over one file */
+
+struct pass {
+	bool sync;       /* wait for pages in flight, write all that is tagged */
+	bool background; /* nobody waits for it */
+	bool tagged;     /* only what was dirty when the pass began */
+	bool cyclic;     /* from where the last pass stopped to the end of the file */
+	u64 first, last; /* pages, when not cyclic */
+	s64 budget;      /* folio pages left to take; SLICE_UNLIMITED */
+};
+
+/* Sends the dirty pages of the pass to the device; does not wait for them. `runs`: scratch. */
+void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run *runs);
+/* Waits until no page in [first, last] that is in flight now still is. */
+void inode_wait_pages(struct inode *inode, u64 first, u64 last);
+/*
+ * Writes what is dirty in [first, last] pages and waits for it: 0 or the error of the write-out,
+ * which stays until the data is safe.
+ */
+int inode_sync_range(struct inode *inode, u64 first, u64 last);
+
+/* --- flusher.c */
+
+void flusher_run(void *wb); /* the task */
+/* Starts writing all that is dirty now on all devices, and waits until it has been submitted. */
+void writeback_sync(struct writeback *all);
+
+#endif

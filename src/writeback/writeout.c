@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One pass over one file: dirty folios in file order, their dirty runs joined into as
+ * large I/Os as the file allows. Linux writeback reference, 6.5 and 6.6.
+ *
+ * A folio is taken under its lock: all its dirty blocks leave the dirty state and take
+ * flight at once, then each run is appended to the I/O being built if it continues it, or
+ * starts the next one. The folio is unlocked before its I/O is complete: it can be read,
+ * and written (and so be dirty again) meanwhile.
+ *
+ * Memory for an I/O that is not to be had does not stop write-out: the run then goes by an
+ * I/O on the stack, waited for.
+ */
+#include "cache/fill.h"
+#include "cache/state.h"
+#include "writeback/slice.h"
+#include "writeback/wb.h"
+#include <errno.h>
+#include <stdlib.h>
+
+#define IO_MAX_SEGMENTS 256  /* as a bio has: one a folio piece */
+#define IO_MAX_FOLIOS   4096 /* IOEND_BATCH_SIZE */
+
+struct write_io {
+	struct io io;
+	struct inode *inode;
+	u64 first_block;
+	u32 blocks, segments, folios;
+	struct iovec vec[]; /* [IO_MAX_SEGMENTS] in a cache with contents */
+};
+
+/* The pass at work: what is being built. */
+struct builder {
+	struct inode *inode;
+	struct write_io *pending;
+	bool background, sync, contents;
+	u64 last_folio; /* index of the folio of the last run, to count folios */
+};
+
+static void write_landed(struct inode *inode, u64 first_block, u32 blocks, int error)
+{
+	mapping_end_writeback(&inode->m, first_block, blocks, error);
+	if (error)
+		inode_mark_dirty(inode); /* it may have left the lists as clean */
+}
+
+static void write_end(struct io *io, int error)
+{
+	struct write_io *w = container_of(io, struct write_io, io);
+
+	write_landed(w->inode, w->first_block, w->blocks, error);
+	free(w);
+}
+
+static void submit_pending(struct builder *b)
+{
+	struct write_io *w = b->pending;
+	struct store *store = b->inode->m.store;
+
+	if (!w)
+		return;
+	b->pending = NULL;
+	w->io.length_bytes = w->blocks * b->inode->block_bytes;
+	w->io.vec = b->contents ? w->vec : NULL;
+	w->io.vec_count = b->contents ? w->segments : 0;
+	device_submit(store_device(store), &w->io);
+}
+
+/* Without memory for an I/O: the run by itself, now. */
+static void write_run_waiting(struct builder *b, struct folio *f, struct block_run run)
+{
+	struct inode *inode = b->inode;
+	u64 offset = run.first * inode->block_bytes;
+	struct iovec vec = { folio_address(f, offset), (size_t)run.count * inode->block_bytes };
+	struct io io = { .store = inode->m.store,
+			 .offset_bytes = offset,
+			 .length_bytes = run.count * inode->block_bytes,
+			 .op = IO_WRITE,
+			 .writeback = true,
+			 .sync = b->sync,
+			 .background = b->background,
+			 .vec = b->contents ? &vec : NULL,
+			 .vec_count = b->contents };
+
+	write_landed(inode, run.first, run.count,
+		     device_submit_wait(store_device(inode->m.store), &io));
+}
+
+static bool continues(const struct builder *b, const struct folio *f, struct block_run run)
+{
+	const struct write_io *w = b->pending;
+
+	return w && w->first_block + w->blocks == run.first && w->segments < IO_MAX_SEGMENTS &&
+	       (w->folios < IO_MAX_FOLIOS || b->last_folio == f->index);
+}
+
+static struct write_io *start_io(struct builder *b, struct block_run run)
+{
+	size_t room = b->contents ? IO_MAX_SEGMENTS * sizeof(struct iovec) : 0;
+	struct write_io *w = malloc(sizeof(*w) + room);
+
+	if (!w)
+		return NULL;
+	*w = (struct write_io){ .io = { .store = b->inode->m.store,
+					.offset_bytes = run.first * b->inode->block_bytes,
+					.op = IO_WRITE,
+					.writeback = true,
+					.background = b->background,
+					.sync = b->sync,
+					.end = write_end },
+				.inode = b->inode,
+				.first_block = run.first };
+	return w;
+}
+
+static void add_run(struct builder *b, struct folio *f, struct block_run run)
+{
+	struct write_io *w;
+
+	if (!continues(b, f, run)) {
+		submit_pending(b);
+		b->pending = start_io(b, run);
+		if (!b->pending) {
+			write_run_waiting(b, f, run);
+			return;
+		}
+	}
+	w = b->pending;
+	if (!w->blocks || b->last_folio != f->index)
+		w->folios++;
+	b->last_folio = f->index;
+	if (b->contents)
+		w->vec[w->segments] =
+			(struct iovec){ folio_address(f, run.first * b->inode->block_bytes),
+					(size_t)run.count * b->inode->block_bytes };
+	w->segments++;
+	w->blocks += run.count;
+}
+
+/* Sends what is dirty in one locked folio; returns what it takes of the budget. */
+static u64 write_folio(struct builder *b, struct folio *f, struct block_run *runs)
+{
+	const struct policy *p = &b->inode->wb->all->policy;
+	u64 taken = p->accounting == ACCOUNT_DEBT ? folio_dirty_pages(f) : folio_pages(f);
+	/* clean blocks go along, but not over what somebody is writing past the cache */
+	bool whole = p->writeout == WRITEOUT_FOLIO && !atomic_load(&b->inode->direct_writes);
+	u32 n = folio_begin_writeback(f, whole, runs);
+
+	/* in flight it cannot go away, be split or be truncated: no lock is needed from here on */
+	folio_unlock(f);
+	for (u32 i = 0; i < n; i++)
+		add_run(b, f, runs[i]);
+	return taken;
+}
+
+/* Takes the folio at a tagged page if it is still to be written; true if it was. */
+static bool take_folio(struct builder *b, struct pass *pass, u64 page, struct block_run *runs,
+		       u64 *next)
+{
+	struct mapping *m = &b->inode->m;
+	struct folio *f = mapping_find(m, page);
+	bool taken = false;
+
+	*next = page + 1;
+	if (!f)
+		return false;
+	if (!folio_trylock(f)) {
+		submit_pending(b); /* nobody waits for I/O that was not sent */
+		folio_lock(f);
+	}
+	if (f->mapping != m) {
+		folio_unlock(f);
+		folio_unpin(m->cache, f);
+		return false;
+	}
+	*next = folio_end(f);
+	/* the tag stays until its pages take flight: another sync may rely on it meanwhile */
+	if (pass->sync && folio_in_writeback(f)) {
+		submit_pending(b);
+		folio_wait_writeback(f);
+	}
+	if (folio_is_dirty(f) && !folio_in_writeback(f)) {
+		pass->budget -= (s64)write_folio(b, f, runs);
+		taken = true;
+	} else {
+		folio_unlock(f);
+	}
+	world_spend(COST_LOOKUP, 1);
+	folio_unpin(m->cache, f);
+	return taken;
+}
+
+static void estimate_start(struct inode *inode)
+{
+	struct wb *wb = inode->wb;
+	const struct policy *p = &wb->all->policy;
+
+	spin_lock(&wb->bw_lock);
+	bandwidth_restart_if_idle(&wb->bw, world_jiffies(), account_dirtied(p, &wb->ledger),
+				  account_written(p, &wb->ledger), wb->inodes_in_flight,
+				  world_hz());
+	spin_unlock(&wb->bw_lock);
+}
+
+/* The next page the pass wants, at or after `from`. */
+static bool next_page(struct mapping *m, const struct pass *pass, u64 from, u64 *page)
+{
+	enum index_tag tag = pass->sync || pass->tagged ? TAG_TOWRITE : TAG_DIRTY;
+	bool found;
+
+	spin_lock(&m->tree_lock);
+	found = index_next(&m->index, tag, from, page);
+	spin_unlock(&m->tree_lock);
+	return found;
+}
+
+void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run *runs)
+{
+	struct mapping *m = &inode->m;
+	struct builder b = { .inode = inode,
+			     .background = pass->background,
+			     .sync = pass->sync,
+			     .contents = m->cache->config.contents };
+	u64 at = pass->cyclic ? m->write_cursor : pass->first;
+	u64 last = pass->cyclic ? INDEX_MAX_PAGES - 1 : pass->last, page;
+	bool stopped = false;
+
+	estimate_start(inode);
+	if (pass->sync || pass->tagged)
+		mapping_tag_towrite(m, at, last);
+	while (!stopped && next_page(m, pass, at, &page) && page <= last) {
+		if (take_folio(&b, pass, page, runs, &at))
+			stopped = !pass->sync && !pass->tagged && pass->budget <= 0;
+		world_breathe();
+	}
+	submit_pending(&b);
+	if (pass->cyclic)
+		m->write_cursor = stopped ? at : 0;
+	wb_update_bandwidth(inode->wb);
+}
+
+void inode_wait_pages(struct inode *inode, u64 first, u64 last)
+{
+	struct mapping *m = &inode->m;
+
+	while (first <= last) {
+		struct folio *f = NULL;
+		u64 page;
+		bool found;
+
+		spin_lock(&m->tree_lock);
+		found = index_next(&m->index, TAG_WRITEBACK, first, &page) && page <= last;
+		spin_unlock(&m->tree_lock);
+		if (!found)
+			return;
+		f = mapping_find(m, page);
+		first = page + 1;
+		if (!f)
+			continue;
+		folio_wait_writeback(f);
+		first = max_u64(first, folio_end(f));
+		folio_unpin(m->cache, f);
+	}
+}
+
+/*
+ * The error of what failed in [first, last] and is not safe since, in a sync that began after
+ * `failures`. Without a failure in its time it has made good whatever failed before, even if a
+ * page with several blocks, dirty again, still has the tag.
+ */
+static int error_in_range(struct mapping *m, u64 first, u64 last, u64 failures)
+{
+	u64 page;
+	int error = 0;
+
+	spin_lock(&m->tree_lock);
+	if (m->error && m->failures != failures &&
+	    index_next(&m->index, TAG_FAILED, first, &page) && page <= last)
+		error = m->error;
+	spin_unlock(&m->tree_lock);
+	return error;
+}
+
+int inode_sync_range(struct inode *inode, u64 first, u64 last)
+{
+	struct block_run *runs = malloc(FOLIO_MAX_RUNS * sizeof(*runs));
+	struct pass pass = {
+		.sync = true, .first = first, .last = last, .budget = SLICE_UNLIMITED
+	};
+
+	u64 failures;
+
+	if (!runs)
+		return -ENOMEM;
+	spin_lock(&inode->m.tree_lock);
+	failures = inode->m.failures;
+	spin_unlock(&inode->m.tree_lock);
+	inode_write_pages(inode, &pass, runs);
+	free(runs);
+	inode_wait_pages(inode, first, last);
+	return error_in_range(&inode->m, first, last, failures);
+}
