@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Open files: opening, closing, syncing, hints. */
+#include "file/file.h"
+#include "file/inner.h"
+#include <errno.h>
+#include <stdlib.h>
+
+int file_open(struct inode *inode, unsigned flags, struct file **out)
+{
+	struct file *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	f->inode = inode;
+	f->flags = flags;
+	mutex_init(&f->ra_lock, RANK_INVALIDATE);
+	readahead_init(&f->ra, inode->wb->ra_pages);
+	atomic_fetch_add(&inode->opens, 1);
+	*out = f;
+	return 0;
+}
+
+void file_close(struct file *f)
+{
+	u32 before = atomic_fetch_sub(&f->inode->opens, 1);
+
+	assert(before > 0);
+	(void)before;
+	free(f);
+}
+
+int inode_flush_device(struct inode *inode)
+{
+	struct io io = { .store = inode->m.store, .op = IO_FLUSH };
+
+	return device_submit_wait(inode->wb->device, &io);
+}
+
+int file_fsync(struct file *f, bool data_only)
+{
+	int error, flushed;
+
+	(void)data_only; /* sizes live with the data: there is nothing else to write */
+	world_spend(COST_SYSCALL, 1);
+	error = inode_sync_range(f->inode, 0, INDEX_MAX_PAGES - 1);
+	flushed = inode_flush_device(f->inode);
+	return error ? error : flushed;
+}
+
+int file_sync_range(struct file *f, u64 offset, u64 length, unsigned flags)
+{
+	struct inode *inode = f->inode;
+	u64 first = offset >> PAGE_SHIFT, last = INDEX_MAX_PAGES - 1;
+	struct pass pass = { .first = first, .budget = INT64_MAX };
+	struct block_run *runs;
+
+	if (offset + length < offset ||
+	    (flags & ~(unsigned)(FILE_WAIT_BEFORE | FILE_WRITE | FILE_WAIT_AFTER)))
+		return -EINVAL;
+	world_spend(COST_SYSCALL, 1);
+	if (length)
+		last = min_u64(last, pages_of(offset + length) - 1);
+	if (flags & FILE_WAIT_BEFORE)
+		inode_wait_pages(inode, first, last);
+	if ((flags & FILE_WRITE) && (flags & FILE_WAIT_AFTER))
+		return inode_sync_range(inode, first, last);
+	if (flags & FILE_WRITE) {
+		runs = malloc(FOLIO_MAX_RUNS * sizeof(*runs));
+		if (!runs)
+			return -ENOMEM;
+		pass.last = last;
+		inode_write_pages(inode, &pass, runs);
+		free(runs);
+	}
+	if (flags & FILE_WAIT_AFTER)
+		inode_wait_pages(inode, first, last);
+	return 0;
+}
+
+/* Starts write-out of the range without waiting, then drops what is clean in it (7.6). */
+static int dont_need(struct inode *inode, u64 offset, u64 length)
+{
+	u64 end = length ? offset + length : size_now(inode);
+	u64 first = pages_of(offset), stop = length ? end >> PAGE_SHIFT : pages_of(end);
+	struct block_run *runs;
+	struct pass pass = { .first = offset >> PAGE_SHIFT,
+			     .last = INDEX_MAX_PAGES - 1,
+			     .budget = INT64_MAX };
+
+	if (!inode->m.pages)
+		return 0;
+	runs = malloc(FOLIO_MAX_RUNS * sizeof(*runs));
+	if (!runs)
+		return -ENOMEM;
+	if (length)
+		pass.last = pages_of(end) - 1;
+	inode_write_pages(inode, &pass, runs);
+	free(runs);
+	/* a folio that reaches past the end of the file goes with it */
+	inode_invalidate(inode, first, length && end < size_now(inode) ? stop : INDEX_MAX_PAGES);
+	return 0;
+}
+
+static int will_need(struct file *f, u64 offset, u64 length)
+{
+	struct readahead_limits l = limits_for(f->inode);
+	u64 first = offset >> PAGE_SHIFT;
+	u64 end = length ? pages_of(offset + length) : l.eof_page;
+
+	if (end > first)
+		readahead_force(&f->inode->m, &f->ra, &l, first, end - first);
+	return 0;
+}
+
+int file_advise(struct file *f, u64 offset, u64 length, enum file_advice advice)
+{
+	u32 ra_pages = f->inode->wb->ra_pages;
+
+	if (offset + length < offset)
+		return -EINVAL;
+	switch (advice) {
+	case FILE_ADV_DONTNEED:
+		return dont_need(f->inode, offset, length);
+	case FILE_ADV_WILLNEED:
+		return will_need(f, offset, length);
+	case FILE_ADV_NOREUSE:
+		f->noreuse = true;
+		return 0;
+	case FILE_ADV_NORMAL:
+	case FILE_ADV_SEQUENTIAL:
+	case FILE_ADV_RANDOM:
+		mutex_lock(&f->ra_lock);
+		f->ra.ra_pages = advice == FILE_ADV_SEQUENTIAL ? 2 * ra_pages : ra_pages;
+		f->ra.random = advice == FILE_ADV_RANDOM;
+		mutex_unlock(&f->ra_lock);
+		f->noreuse = advice == FILE_ADV_NORMAL ? false : f->noreuse;
+		return 0;
+	}
+	return -EINVAL;
+}
