@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Our own cache as an engine for jobs: a flat table of paths, each with its inode on one
+ * device. Names are looked up in a hash table with chains; nothing depends on its order. An
+ * unlinked file lives on until its last close.
+ */
+#include "job/engine_sluice.h"
+#include "file/file.h"
+#include "world/lock.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS 1024
+
+struct entry {
+	char *path; /* NULL once unlinked */
+	struct inode *inode;
+	u32 opens;
+	struct entry *next;
+};
+
+struct table {
+	struct job_engine ops;
+	struct engine *engine;
+	unsigned device;
+	u32 block_bytes;
+	struct mutex lock; /* protects the chains and entries */
+	struct entry *bucket[BUCKETS];
+};
+
+struct job_file {
+	struct table *table;
+	struct entry *entry;
+	struct file *file;
+};
+
+static struct table *table_of(struct job_engine *je)
+{
+	return container_of(je, struct table, ops);
+}
+
+/* FNV-1a (Fowler, Noll, Vo), 64 bits. */
+static u64 hash(const char *s)
+{
+	u64 h = 0xcbf29ce484222325ull;
+
+	for (; *s; s++)
+		h = (h ^ (u8)*s) * 0x100000001b3ull;
+	return h;
+}
+
+static struct entry **slot_of(struct table *t, const char *path)
+{
+	struct entry **at = &t->bucket[hash(path) % BUCKETS];
+
+	while (*at && strcmp((*at)->path, path))
+		at = &(*at)->next;
+	return at;
+}
+
+/* The entry of a path, made if asked for. With the lock held. */
+static int find_entry(struct table *t, const char *path, bool create, struct entry **out)
+{
+	struct entry **at = slot_of(t, path), *e = *at;
+	int rc;
+
+	*out = e;
+	if (e)
+		return 0;
+	if (!create)
+		return -ENOENT;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->path = strdup(path);
+	rc = e->path ? inode_create(t->engine, t->device, t->block_bytes, &e->inode) : -ENOMEM;
+	if (rc) {
+		free(e->path);
+		free(e);
+		return rc;
+	}
+	*out = *at = e;
+	return 0;
+}
+
+static void entry_free(struct entry *e)
+{
+	inode_destroy(e->inode);
+	free(e->path);
+	free(e);
+}
+
+static void put_entry(struct table *t, struct entry *e)
+{
+	bool gone;
+
+	mutex_lock(&t->lock);
+	assert(e->opens > 0);
+	gone = --e->opens == 0 && !e->path;
+	mutex_unlock(&t->lock);
+	if (gone)
+		entry_free(e);
+}
+
+static int sluice_open(struct job_engine *je, const char *path, unsigned flags,
+		       struct job_file **out)
+{
+	struct table *t = table_of(je);
+	struct job_file *f = calloc(1, sizeof(*f));
+	struct entry *e;
+	int rc;
+
+	if (!f)
+		return -ENOMEM;
+	mutex_lock(&t->lock);
+	rc = find_entry(t, path, flags & JOB_CREATE, &e);
+	if (!rc)
+		e->opens++;
+	mutex_unlock(&t->lock);
+	if (!rc) {
+		if (flags & JOB_TRUNCATE)
+			rc = inode_truncate(e->inode, 0);
+		if (!rc)
+			rc = file_open(e->inode,
+				       (flags & JOB_DIRECT ? FILE_DIRECT : 0) |
+					       (flags & JOB_SYNC ? FILE_SYNC : 0),
+				       &f->file);
+		if (rc)
+			put_entry(t, e);
+	}
+	if (rc) {
+		free(f);
+		return rc;
+	}
+	f->table = t;
+	f->entry = e;
+	*out = f;
+	return 0;
+}
+
+static void sluice_close(struct job_file *f)
+{
+	file_close(f->file);
+	put_entry(f->table, f->entry);
+	free(f);
+}
+
+static ssize_t sluice_pread(struct job_file *f, void *buf, size_t len, u64 offset)
+{
+	return file_pread(f->file, buf, len, offset);
+}
+
+static ssize_t sluice_pwrite(struct job_file *f, const void *buf, size_t len, u64 offset)
+{
+	return file_pwrite(f->file, buf, len, offset);
+}
+
+static int sluice_fsync(struct job_file *f, bool data_only)
+{
+	return file_fsync(f->file, data_only);
+}
+
+static int sluice_advise(struct job_file *f, u64 offset, u64 len, enum job_advice advice)
+{
+	static const enum file_advice to_file[] = {
+		[JOB_ADV_NORMAL] = FILE_ADV_NORMAL,     [JOB_ADV_SEQUENTIAL] = FILE_ADV_SEQUENTIAL,
+		[JOB_ADV_RANDOM] = FILE_ADV_RANDOM,     [JOB_ADV_WILLNEED] = FILE_ADV_WILLNEED,
+		[JOB_ADV_DONTNEED] = FILE_ADV_DONTNEED, [JOB_ADV_NOREUSE] = FILE_ADV_NOREUSE,
+	};
+
+	if ((size_t)advice >= ARRAY_SIZE(to_file))
+		return -EINVAL;
+	return file_advise(f->file, offset, len, to_file[advice]);
+}
+
+static int sluice_truncate(struct job_file *f, u64 size)
+{
+	return inode_truncate(f->entry->inode, size);
+}
+
+static u64 sluice_size(struct job_file *f)
+{
+	return inode_size(f->entry->inode);
+}
+
+static int sluice_unlink(struct job_engine *je, const char *path)
+{
+	struct table *t = table_of(je);
+	struct entry **at, *e;
+	bool gone = false;
+
+	mutex_lock(&t->lock);
+	at = slot_of(t, path);
+	e = *at;
+	if (e) {
+		*at = e->next;
+		free(e->path);
+		e->path = NULL;
+		gone = !e->opens;
+	}
+	mutex_unlock(&t->lock);
+	if (gone)
+		entry_free(e);
+	return e ? 0 : -ENOENT;
+}
+
+static int sluice_lay_out(struct job_engine *je, const char *path, u64 size)
+{
+	struct table *t = table_of(je);
+	struct entry *e;
+	int rc;
+
+	mutex_lock(&t->lock);
+	rc = find_entry(t, path, true, &e);
+	mutex_unlock(&t->lock);
+	return rc ? rc : inode_lay_out(e->inode, size);
+}
+
+static int sluice_sync_range(struct job_file *f, u64 offset, u64 len, unsigned flags)
+{
+	unsigned to_file = (flags & JOB_RANGE_WAIT_BEFORE ? FILE_WAIT_BEFORE : 0) |
+			   (flags & JOB_RANGE_WRITE ? FILE_WRITE : 0) |
+			   (flags & JOB_RANGE_WAIT_AFTER ? FILE_WAIT_AFTER : 0);
+
+	return file_sync_range(f->file, offset, len, to_file);
+}
+
+/* Devices have room as it is asked for: what is left of an allocation is the size. */
+static int sluice_allocate(struct job_file *f, u64 offset, u64 len, bool keep_size)
+{
+	struct inode *inode = f->entry->inode;
+
+	if (offset + len < offset)
+		return -EINVAL;
+	if (keep_size || offset + len <= inode_size(inode))
+		return 0;
+	return inode_truncate(inode, offset + len);
+}
+
+static void sluice_task_exit(struct job_engine *je)
+{
+	engine_task_exit(table_of(je)->engine);
+}
+
+int engine_sluice_create(struct engine *e, unsigned device, u32 block_bytes,
+			 struct job_engine **out)
+{
+	struct table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->ops = (struct job_engine){ .name = "sluice",
+				      .open = sluice_open,
+				      .close = sluice_close,
+				      .pread = sluice_pread,
+				      .pwrite = sluice_pwrite,
+				      .fsync = sluice_fsync,
+				      .advise = sluice_advise,
+				      .truncate = sluice_truncate,
+				      .size = sluice_size,
+				      .unlink = sluice_unlink,
+				      .lay_out = sluice_lay_out,
+				      .task_exit = sluice_task_exit,
+				      .sync_range = sluice_sync_range,
+				      .allocate = sluice_allocate };
+	t->engine = e;
+	t->device = device;
+	t->block_bytes = block_bytes;
+	mutex_init(&t->lock, RANK_NAMESPACE);
+	*out = &t->ops;
+	return 0;
+}
+
+void engine_sluice_destroy(struct job_engine *je)
+{
+	struct table *t = table_of(je);
+
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		while (t->bucket[i]) {
+			struct entry *e = t->bucket[i];
+
+			t->bucket[i] = e->next;
+			assert(!e->opens);
+			free(e->path);
+			free(e);
+		}
+	}
+	free(t);
+}

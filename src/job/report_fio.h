@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results of jobs as fio prints them: JSON with fio's keys and structure, for tools that read
+ * fio's, and a table for people.
+ */
+#ifndef SLUICE_JOB_REPORT_FIO_H
+#define SLUICE_JOB_REPORT_FIO_H
+
+#include "job/job.h"
+#include <stdio.h>
+
+/* What one device did meanwhile. */
+struct report_disk {
+	const char *name;
+	u64 reads, writes, busy_ns, elapsed_ns;
+};
+
+/*
+ * fio's JSON. Times are of the world the jobs ran in: a simulated run says the same each time.
+ * `disk` may be NULL. 0, -ENOMEM, or the error of writing.
+ */
+int report_fio_json(FILE *out, const struct jobs *jobs, const struct job_results *r,
+		    const struct report_disk *disk);
+void report_fio_table(FILE *out, const struct job_results *r, const struct report_disk *disk);
+
+#endif
