@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Experiments: INI files that say which machine, which phases of jobs, and which
+ * cases of policy and settings to compare, with published figures beside them. The
+ * format is sluice-experiment(5).
+ *
+ * An experiment is read and checked whole, its job files included, before anything
+ * runs: every case, with everything it overrides, is known to make sense.
+ */
+#ifndef SLUICE_LAB_EXPERIMENT_H
+#define SLUICE_LAB_EXPERIMENT_H
+
+#include "base/ini.h"
+#include "job/job.h"
+#include "lab/metric.h"
+#include "lab/setup.h"
+#include "writeback/policy.h"
+
+#define PHASES_MAX 16
+
+struct phase {
+	const char *name;
+	struct origin at;
+	const struct jobs *jobs;
+	struct origin job_at; /* where its jobs were named */
+	bool measure, sync_after, drop_caches_after;
+	struct settings settings; /* of the device, while this phase lasts */
+};
+
+/* Figures somebody published for a case. */
+struct reference {
+	const char *case_name, *source;
+	struct origin at;
+	struct metrics values;
+};
+
+/* How far a prediction may be from a reference. */
+struct tolerance {
+	enum { TOLERANCE_NONE, TOLERANCE_PERCENT, TOLERANCE_FACTOR, TOLERANCE_ABSOLUTE } kind;
+	double amount;
+	double above; /* FACTOR: a reference below it only wants a prediction below it */
+};
+
+struct experiment_case {
+	const char *name, *title; /* title may be NULL */
+	struct origin at;
+	struct policy policy;
+	struct settings settings; /* of the case and the command line */
+	bool skip[PHASES_MAX];
+	/* what stands in a phase's place here, or NULL */
+	const struct jobs *jobs[PHASES_MAX];
+	struct origin job_at[PHASES_MAX];
+	struct settings phase_settings[PHASES_MAX];
+	struct setup setup; /* read from all layers */
+	/* the device as it is during a phase, where that differs; model "": as in setup */
+	struct device_config phase_device[PHASES_MAX];
+	const struct reference *reference; /* or NULL */
+};
+
+struct loaded_jobs {
+	char *path;
+	struct jobs *jobs;
+};
+
+struct experiment {
+	const char *path, *name, *title, *source; /* title and source may be NULL */
+	struct policy policy;                     /* of cases that name none */
+	struct phase phases[PHASES_MAX];
+	size_t phase_count, measured;
+	struct experiment_case *cases;
+	size_t case_count;
+	struct reference *references;
+	size_t reference_count;
+	struct tolerance tolerance[METRIC_MAX];
+	/* private: what the pointers above point into */
+	struct ini ini, machine;
+	struct settings settings; /* of the machine file and the experiment's own sections */
+	struct loaded_jobs *loaded;
+	size_t loaded_count;
+	char **strings;
+	size_t string_count;
+};
+
+/* 0, or a negative errno with `e` saying what is wrong where. */
+int experiment_load(struct experiment *x, const char *path, struct err *e);
+void experiment_finish(struct experiment *x);
+/* The case of that name, or NULL. */
+struct experiment_case *experiment_find(const struct experiment *x, const char *name);
+/* The jobs that phase i of the case runs, or NULL if it skips the phase. */
+const struct jobs *experiment_jobs(const struct experiment *x, const struct experiment_case *c,
+				   size_t i);
+
+/* What to run of an experiment: strings of the command line, which outlive the plan. */
+struct selection {
+	const char *const *cases; /* none: all */
+	size_t case_count;
+	const char *const *policies; /* presets in place of the cases' own policies */
+	size_t policy_count;
+	const char *const *settings; /* "KEY=VALUE", over everything */
+	size_t setting_count;
+};
+
+struct plan {
+	const struct experiment *experiment;
+	struct experiment_case *cases;
+	size_t count;
+};
+
+/*
+ * Selects: every selected case under every policy. A case run under another policy
+ * than its own has no reference. `x` may gain job files that settings name.
+ */
+int plan_make(struct plan *p, struct experiment *x, const struct selection *s, struct err *e);
+void plan_finish(struct plan *p);
+
+/*
+ * Reads a machine file and adds its settings, whose strings are the ini's: finish that after them.
+ * 0, or a negative errno with `e` set.
+ */
+int machine_read(struct settings *to, struct ini *ini, const char *path, struct err *e);
+
+/* --- shared by the files of this folder that read experiments */
+
+/* Keeps a string of malloc's for the experiment's life; NULL when it or the room for it is
+ * missing. */
+const char *experiment_keep(struct experiment *x, char *string);
+/* Loads a job file, once; a relative path starts at the folder of `beside` (NULL: as it is). */
+int experiment_load_jobs(struct experiment *x, const char *path, const char *beside,
+			 const struct origin *at, const struct jobs **out, struct err *e);
+/* The index of a phase, or -1. */
+int experiment_phase(const struct experiment *x, const char *name);
+int experiment_no_memory(struct err *e);
+/* Adds a setting of the device for one phase; the model is not for it to change. */
+int experiment_phase_setting(struct settings *to, const struct setting *new, struct err *e);
+int origin_error(struct err *e, const struct origin *at, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* case.c: reads one [case] section; sets one key of a case; reads and checks its setup. */
+const struct policy *case_policy(const char *name, const struct origin *at, struct err *e);
+int case_read(struct experiment *x, struct experiment_case *c, struct ini_section *section,
+	      struct err *e);
+int case_set(struct experiment *x, struct experiment_case *c, const char *key, const char *value,
+	     const struct origin *at, struct err *e);
+int case_check(const struct experiment *x, struct experiment_case *c, struct err *e);
+
+/* reference.c: [reference NAME] and [tolerance]. */
+int reference_read(const struct experiment *x, struct reference *r, struct ini_section *section,
+		   struct err *e);
+int tolerance_read(struct experiment *x, struct ini_section *section, struct err *e);
+/* True if a prediction is within the tolerance of a reference; if not, `why` says by what. */
+bool tolerance_holds(const struct tolerance *t, double reference, double prediction, char *why,
+		     size_t why_size);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A machine is put together from layers of settings, as the setup of an experiment's case
+ * is: the default machine, the machine file, the command line. A run builds it in a
+ * simulated world of its own (device, page cache, table of files), runs the jobs as the
+ * world's first task, and takes it down again.
+ */
+#include "lab/machine.h"
+#include "job/engine_sluice.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_NS (NSEC_PER_SEC / 2) /* virtual time between two reports of progress */
+
+const char machine_default[] = "[machine]\n"
+			       "cpus = 8\n"
+			       "memory = 16GiB\n"
+			       "[device]\n"
+			       "model = nvme\n"
+			       "name = nvme\n"
+			       "channels = 64\n"
+			       "read_bandwidth = 3e9\n"
+			       "write_bandwidth = 2e9\n"
+			       "read_latency_us = 80\n"
+			       "write_latency_us = 20\n"
+			       "latency_sigma = 0.25\n"
+			       "max_sectors_kb = 1280\n"
+			       "nr_requests = 1023\n";
+
+static int no_memory(struct err *e)
+{
+	err_set(e, NULL, 0, "not enough memory");
+	return -ENOMEM;
+}
+
+static int add_section(struct machine *m, const struct ini *ini, const struct ini_section *s,
+		       struct err *e)
+{
+	if (!setup_has_section(s->name))
+		return err_set(e, ini->path, s->line, "[%s] is no section of a machine", s->name);
+	for (size_t i = 0; i < s->entry_count; i++) {
+		const struct ini_entry *entry = &s->entries[i];
+		const struct setting new = {
+			s->name, entry->key, entry->value, { ini->path, entry->line }
+		};
+
+		if (settings_add(&m->settings, &new))
+			return no_memory(e);
+	}
+	return 0;
+}
+
+static int add_file(struct machine *m, const struct ini *ini, bool device, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < ini->section_count && !rc; i++)
+		if (device || strcmp(ini->sections[i].name, "device") != 0)
+			rc = add_section(m, ini, &ini->sections[i], e);
+	return rc;
+}
+
+/* "vm.dirty_ratio=40" or "accounting=page" */
+static int add_set(struct machine *m, const char *set, struct err *e)
+{
+	char *copy = strdup(set), *value, *key, *origin, **strings;
+	struct setting new;
+
+	strings = reallocarray(m->strings, m->string_count + 2, sizeof(*strings));
+	if (strings)
+		m->strings = strings;
+	if (!copy || !strings || asprintf(&origin, "-s %s", set) < 0) {
+		free(copy);
+		return no_memory(e);
+	}
+	m->strings[m->string_count++] = copy;
+	m->strings[m->string_count++] = origin;
+	value = strchr(copy, '=');
+	if (!value)
+		return err_set(e, origin, 0, "KEY=VALUE is needed");
+	*value++ = 0;
+	key = strchr(copy, '.');
+	if (!key) {
+		struct err inner = { "" };
+
+		return policy_set(&m->policy, copy, value, &inner)
+			       ? err_set(e, origin, 0, "%s", inner.text)
+			       : 0;
+	}
+	*key++ = 0;
+	if (!setup_has_section(copy))
+		return err_set(e, origin, 0, "\"%s\" is no section of a machine", copy);
+	new = (struct setting){ copy, key, value, { origin, 0 } };
+	return settings_add(&m->settings, &new) ? no_memory(e) : 0;
+}
+
+int machine_load(struct machine *m, const char *path, const struct policy *policy,
+		 const char *const *sets, size_t set_count, struct err *e)
+{
+	const char *name = path ? path : "the default machine";
+	bool own_device = false;
+	int rc;
+
+	*m = (struct machine){ .path = path, .policy = *policy };
+	rc = ini_load_text(&m->base, "the default machine", machine_default, e);
+	if (!rc && path)
+		rc = ini_load(&m->file, path, e);
+	if (!rc && path)
+		own_device = ini_section(&m->file, "device") != NULL;
+	if (!rc)
+		rc = add_file(m, &m->base, !own_device, e);
+	if (!rc && path)
+		rc = add_file(m, &m->file, true, e);
+	for (size_t i = 0; i < set_count && !rc; i++)
+		rc = add_set(m, sets[i], e);
+	if (!rc)
+		rc = setup_read(&m->setup, &m->settings, name, e);
+	if (rc)
+		machine_finish(m);
+	return rc;
+}
+
+void machine_finish(struct machine *m)
+{
+	settings_finish(&m->settings);
+	ini_finish(&m->base);
+	ini_finish(&m->file);
+	for (size_t i = 0; i < m->string_count; i++)
+		free(m->strings[i]);
+	free(m->strings);
+	*m = (struct machine){ 0 };
+}
+
+struct machine_run {
+	const struct machine *machine;
+	const struct jobs *jobs;
+	struct jobs_options options;
+	struct machine_result *out;
+	struct device *device;
+	struct engine *engine;
+	struct job_engine *files;
+};
+
+static bool failed(struct machine_run *r, int error, const char *doing, const char *why)
+{
+	if (!error || r->out->error)
+		return error;
+	r->out->error = error;
+	snprintf(r->out->text, sizeof(r->out->text), "%s: %s", doing, why);
+	return true;
+}
+
+static bool build(struct machine_run *r)
+{
+	const struct setup *s = &r->machine->setup;
+	struct device_config device = s->device;
+	struct engine_config engine = {
+		.memory_bytes = s->memory_bytes,
+		.reserve_bytes = s->reserve_bytes,
+		.policy = r->machine->policy,
+		.vm = s->vm,
+	};
+	int rc;
+
+	device.seed = r->options.seed;
+	rc = device_create(&device, &r->device);
+	if (failed(r, rc, "making the device", strerror(-rc)))
+		return false;
+	rc = engine_create(&engine, &r->engine);
+	if (failed(r, rc, "making the page cache", strerror(-rc)))
+		return false;
+	rc = engine_add_device(r->engine, r->device, s->read_ahead_kb, s->strict_limit);
+	if (failed(r, rc, "attaching the device", strerror(-rc)))
+		return false;
+	rc = engine_sluice_create(r->engine, 0, s->block_bytes, &r->files);
+	return !failed(r, rc, "making the files", strerror(-rc));
+}
+
+static void run_jobs(void *arg)
+{
+	struct machine_run *r = arg;
+	struct err e = { "" };
+	int rc;
+
+	if (build(r) &&
+	    !failed(r, jobs_check_engine(r->jobs, r->files, &e), "these jobs cannot run", e.text)) {
+		rc = jobs_run(r->jobs, r->files, &r->options, &r->out->jobs);
+		failed(r, rc, "running the jobs", strerror(-rc));
+		device_stats(r->device, &r->out->device);
+	}
+	r->out->virtual_s = (double)world_now() / NSEC_PER_SEC;
+	if (r->files)
+		engine_sluice_destroy(r->files);
+	if (r->engine)
+		engine_discard(r->engine);
+	if (r->device)
+		device_destroy(r->device);
+}
+
+void machine_run(const struct machine *m, const struct jobs *jobs, u64 seed,
+		 void (*tick)(void *ctx, u64 now_ns), void *tick_ctx, struct machine_result *out)
+{
+	struct machine_run run = { .machine = m, .jobs = jobs, .out = out };
+	struct sim_config config = m->setup.sim;
+	struct world *world;
+	char why[256] = "";
+	u64 bytes = jobs_file_bytes(jobs);
+
+	*out = (struct machine_result){ 0 };
+	run.options = (struct jobs_options){
+		.seed = seed, .progress = tick, .progress_ctx = tick_ctx, .progress_ns = TICK_NS
+	};
+	if (m->setup.device_size_bytes && bytes > m->setup.device_size_bytes) {
+		failed(&run, -ENOSPC, "the files of the jobs do not fit", "the device is smaller");
+		return;
+	}
+	config.seed = seed;
+	world = sim_create(&config);
+	if (!world) {
+		failed(&run, -ENOMEM, "making the world", strerror(ENOMEM));
+		return;
+	}
+	if (sim_run(world, run_jobs, &run, why, sizeof(why)))
+		failed(&run, -EDEADLK, "nothing can go on", why);
+	sim_destroy(world);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One case, from an empty machine to its figures:
+ *
+ *	simulated world, device, engine, table of files
+ *	  phase, phase, ...: its jobs to their end, then sync and drop caches if asked
+ *	  the measured one: counters before and after, maxima from its start
+ *	all of it taken down again
+ *
+ * The case runs as the first task of its world. What it finds stands in a struct of
+ * the OS thread's, because a histogram is too large for a fiber's stack.
+ */
+#include "job/engine_sluice.h"
+#include "lab/lab.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_NS (NSEC_PER_SEC / 2) /* virtual time between two reports of progress */
+
+struct run {
+	const struct experiment *x;
+	const struct experiment_case *c;
+	struct lab_result *out;
+	u64 seed;
+	void (*tick)(void *ctx, u64 now_ns);
+	void *tick_ctx;
+	struct device *device;
+	struct engine *engine;
+	struct job_engine *files;
+	bool record;
+	struct recorder *recorder; /* while the measured phase runs, if it is to be recorded */
+	u64 ticked_ns;
+	/* of the measured phase */
+	struct engine_stats before, after;
+	struct device_stats device_before, device_after;
+	struct job_dir_stats reads, writes;
+	struct hist syncs;
+	u64 started_ns, ended_ns;
+};
+
+static void fail(struct run *r, int error, const char *doing, const char *why)
+{
+	if (r->out->error)
+		return;
+	r->out->error = error;
+	snprintf(r->out->text, sizeof(r->out->text), "case %s: %s: %s", r->c->name, doing, why);
+}
+
+static bool failed(struct run *r, int error, const char *doing)
+{
+	if (error)
+		fail(r, error, doing, strerror(-error));
+	return error != 0;
+}
+
+static int build(struct run *r)
+{
+	const struct setup *s = &r->c->setup;
+	struct device_config device = s->device;
+	struct engine_config engine = {
+		.memory_bytes = s->memory_bytes,
+		.reserve_bytes = s->reserve_bytes,
+		.policy = r->c->policy,
+		.vm = s->vm,
+	};
+
+	device.seed = r->seed;
+	if (failed(r, device_create(&device, &r->device), "making the device") ||
+	    failed(r, engine_create(&engine, &r->engine), "making the page cache") ||
+	    failed(r, engine_add_device(r->engine, r->device, s->read_ahead_kb, s->strict_limit),
+		   "attaching the device") ||
+	    failed(r, engine_sluice_create(r->engine, 0, s->block_bytes, &r->files),
+		   "making the files"))
+		return -1;
+	return 0;
+}
+
+static void take_down(struct run *r)
+{
+	if (r->files)
+		engine_sluice_destroy(r->files);
+	if (r->engine)
+		engine_discard(r->engine);
+	if (r->device)
+		device_destroy(r->device);
+}
+
+static void begin_measuring(struct run *r)
+{
+	engine_stats_reset(r->engine);
+	engine_stats(r->engine, &r->before);
+	device_stats(r->device, &r->device_before);
+	r->started_ns = world_now();
+}
+
+static void end_measuring(struct run *r, const struct job_results *results)
+{
+	engine_stats(r->engine, &r->after);
+	device_stats(r->device, &r->device_after);
+	r->ended_ns = world_now();
+	job_results_total(results, JOB_DIR_READ, &r->reads);
+	job_results_total(results, JOB_DIR_WRITE, &r->writes);
+	hist_init(&r->syncs);
+	for (size_t i = 0; i < results->count; i++)
+		hist_merge(&r->syncs, &results->rows[i].sync_lat);
+}
+
+/* Called by the jobs as often as a series may have points, which is more often than ticks. */
+static void look(void *ctx, u64 now_ns)
+{
+	struct run *r = ctx;
+
+	recorder_look(r->recorder);
+	if (r->tick && now_ns - r->ticked_ns >= TICK_NS) {
+		r->ticked_ns = now_ns;
+		r->tick(r->tick_ctx, now_ns);
+	}
+}
+
+static void begin_recording(struct run *r, struct jobs_options *options)
+{
+	r->recorder = recorder_create(r->engine, r->device);
+	if (!r->recorder) {
+		failed(r, -ENOMEM, "recording");
+		return;
+	}
+	recorder_begin(r->recorder);
+	r->ticked_ns = world_now();
+	options->live = recorder_live(r->recorder);
+	options->progress = look;
+	options->progress_ctx = r;
+	options->progress_ns = SERIES_STEP_NS;
+}
+
+static void end_recording(struct run *r, const struct job_results *results)
+{
+	recorder_end(r->recorder, results);
+	r->out->series = recorder_finish(r->recorder);
+	r->recorder = NULL;
+	if (!r->out->series)
+		failed(r, -ENOMEM, "recording");
+}
+
+/* The device as it is in phase i, once what is in flight has ended. */
+static void set_device(struct run *r, size_t i)
+{
+	const struct device_config *c =
+		r->c->phase_device[i].model[0] ? &r->c->phase_device[i] : &r->c->setup.device;
+	struct device_config now = *c;
+
+	while (!device_idle(r->device))
+		world_sleep_until(world_now() + NSEC_PER_MSEC);
+	now.seed = r->seed;
+	failed(r, device_reconfigure(r->device, &now), "setting the device");
+}
+
+/* A look is an event of the world, and all runs of a case have the same: also unwatched ones. */
+static void nobody_looks(void *ctx, u64 now_ns)
+{
+	(void)ctx;
+	(void)now_ns;
+}
+
+static void run_phase(struct run *r, size_t i)
+{
+	const struct phase *p = &r->x->phases[i];
+	struct jobs_options options = {
+		.seed = r->seed,
+		.progress = r->tick ? r->tick : nobody_looks,
+		.progress_ctx = r->tick_ctx,
+		.progress_ns = TICK_NS,
+	};
+	struct job_results results;
+	char doing[128];
+	int error;
+
+	set_device(r, i);
+	if (p->measure)
+		begin_measuring(r);
+	if (p->measure && r->record)
+		begin_recording(r, &options);
+	if (r->out->error)
+		return;
+	error = jobs_run(experiment_jobs(r->x, r->c, i), r->files, &options, &results);
+	snprintf(doing, sizeof(doing), "phase %s", p->name);
+	if (failed(r, error, doing))
+		return;
+	if (p->measure)
+		end_measuring(r, &results);
+	if (r->recorder)
+		end_recording(r, &results);
+	for (size_t row = 0; row < results.count && !r->out->error; row++) {
+		const struct job_result *job = &results.rows[row];
+
+		snprintf(doing, sizeof(doing), "phase %s, job %s", p->name, job->name);
+		if (job->error)
+			fail(r, job->error, doing,
+			     job->error_text[0] ? job->error_text : strerror(-job->error));
+	}
+	job_results_finish(&results);
+	snprintf(doing, sizeof(doing), "sync after phase %s", p->name);
+	if (p->sync_after && !r->out->error)
+		failed(r, engine_sync(r->engine), doing);
+	if (p->drop_caches_after && !r->out->error)
+		engine_drop_caches(r->engine);
+}
+
+static void run_phases(void *arg)
+{
+	struct run *r = arg;
+
+	if (build(r) == 0)
+		for (size_t i = 0; i < r->x->phase_count && !r->out->error; i++)
+			if (experiment_jobs(r->x, r->c, i))
+				run_phase(r, i);
+	r->out->virtual_s = (double)world_now() / NSEC_PER_SEC;
+	take_down(r);
+}
+
+/* A percentile is the middle of a bucket, which may lie past the largest sample: not here. */
+static double percentile_ms(const struct hist *h, double percent)
+{
+	return (double)min_u64(hist_percentile(h, percent), h->max_ns) / NSEC_PER_MSEC;
+}
+
+static void put_latencies(struct metrics *to, const struct job_dir_stats *d, enum metric iops,
+			  enum metric p50, enum metric p99, enum metric max)
+{
+	metric_put(to, iops, d->runtime_ns ? (double)d->ios * NSEC_PER_SEC / d->runtime_ns : 0);
+	metric_put(to, p50, percentile_ms(&d->clat, 50));
+	metric_put(to, p99, percentile_ms(&d->clat, 99));
+	metric_put(to, max, d->ios ? (double)d->clat.max_ns / NSEC_PER_MSEC : 0);
+}
+
+/* A moment of the measured phase, or never. */
+static void put_moment(struct metrics *to, enum metric m, const struct run *r, u64 when_ns)
+{
+	to->state[m] = METRIC_NEVER;
+	if (when_ns == WORLD_NEVER || when_ns > r->ended_ns)
+		return;
+	assert(when_ns >= r->started_ns);
+	metric_put(to, m, (double)(when_ns - r->started_ns) / NSEC_PER_SEC);
+}
+
+static void put_pages(struct metrics *to, enum metric m, u64 pages)
+{
+	metric_put(to, m, (double)pages * PAGE_SIZE);
+}
+
+/*
+ * What the jobs' writes cost the device: what it wrote, and what it still will have to, since a
+ * large limit only puts that off. Below 1 the cache absorbed writes to the same pages.
+ */
+static void put_write_factor(const struct run *r, struct metrics *to)
+{
+	double device = (double)(r->device_after.write_bytes - r->device_before.write_bytes);
+	double owed = (double)r->after.debt - (double)r->before.debt;
+
+	metric_put(to, METRIC_WRITE_FACTOR,
+		   fmax(0, device + owed * PAGE_SIZE) / (double)r->writes.bytes);
+}
+
+static void put_syncs(const struct run *r, struct metrics *to)
+{
+	metric_put(to, METRIC_FSYNC_P99, percentile_ms(&r->syncs, 99));
+	metric_put(to, METRIC_FSYNC_MAX, (double)r->syncs.max_ns / NSEC_PER_MSEC);
+}
+
+static void put_figures(const struct run *r, struct metrics *to)
+{
+	const struct engine_stats *a = &r->after, *b = &r->before;
+	const struct device_stats *da = &r->device_after, *db = &r->device_before;
+
+	if (r->reads.ios)
+		put_latencies(to, &r->reads, METRIC_READ_IOPS, METRIC_READ_P50, METRIC_READ_P99,
+			      METRIC_READ_MAX);
+	if (r->writes.ios || !r->reads.ios)
+		put_latencies(to, &r->writes, METRIC_WRITE_IOPS, METRIC_WRITE_P50, METRIC_WRITE_P99,
+			      METRIC_WRITE_MAX);
+	metric_put(to, METRIC_SLEEP,
+		   (double)(a->throttle_sleep_ns - b->throttle_sleep_ns) / NSEC_PER_SEC);
+	put_pages(to, METRIC_MAX_DIRTY, a->dirty_max);
+	put_pages(to, METRIC_MAX_DEBT, a->debt_max);
+	put_pages(to, METRIC_MAX_PINNED, a->pinned_max);
+	metric_put(to, METRIC_CHARGED, (double)(a->charged - b->charged));
+	metric_put(to, METRIC_WRITTEN, (double)(a->written - b->written));
+	metric_put(to, METRIC_DEVICE_READS, (double)(da->reads - db->reads));
+	metric_put(to, METRIC_DEVICE_WRITES, (double)(da->writes - db->writes));
+	metric_put(to, METRIC_DEVICE_READ_BYTES, (double)(da->read_bytes - db->read_bytes));
+	metric_put(to, METRIC_DEVICE_WRITE_BYTES, (double)(da->write_bytes - db->write_bytes));
+	if (r->syncs.samples)
+		put_syncs(r, to);
+	if (r->writes.bytes)
+		put_write_factor(r, to);
+	put_moment(to, METRIC_FIRST_THROTTLE, r, a->first_throttle_ns);
+	put_moment(to, METRIC_BACKGROUND, r, a->background_ns);
+}
+
+/* The simulated world around a run: made, run to its end, taken down. */
+static void run_world(struct run *r)
+{
+	struct sim_config config = r->c->setup.sim;
+	struct world *world;
+	char why[256] = "";
+
+	config.seed = r->seed;
+	world = sim_create(&config);
+	if (!world) {
+		fail(r, -ENOMEM, "making the world", strerror(ENOMEM));
+		return;
+	}
+	if (sim_run(world, run_phases, r, why, sizeof(why)))
+		fail(r, -EDEADLK, "nothing can go on", why);
+	sim_destroy(world);
+}
+
+static void run_any(const struct experiment *x, const struct experiment_case *c, u64 seed,
+		    void (*tick)(void *ctx, u64 now_ns), void *tick_ctx, bool record,
+		    struct lab_result *out)
+{
+	u64 started_ns = world_now_real();
+	struct run *r = calloc(1, sizeof(*r));
+
+	*out = (struct lab_result){ .c = c };
+	policy_label(&c->policy, out->policy, sizeof(out->policy));
+	if (!r) {
+		out->error = -ENOMEM;
+		snprintf(out->text, sizeof(out->text), "case %s: not enough memory", c->name);
+		return;
+	}
+	*r = (struct run){ .x = x, .c = c, .out = out, .seed = seed, .tick = tick };
+	r->tick_ctx = tick_ctx;
+	r->record = record;
+	run_world(r);
+	if (r->recorder) /* the measured phase failed */
+		series_destroy(recorder_finish(r->recorder));
+	if (out->error) {
+		series_destroy(out->series);
+		out->series = NULL;
+	} else {
+		put_figures(r, &out->predicted);
+	}
+	free(r);
+	out->wall_s = (double)(world_now_real() - started_ns) / NSEC_PER_SEC;
+}
+
+void run_case(const struct experiment *x, const struct experiment_case *c, u64 seed,
+	      void (*tick)(void *ctx, u64 now_ns), void *tick_ctx, struct lab_result *out)
+{
+	run_any(x, c, seed, tick, tick_ctx, false, out);
+}
+
+void run_case_recorded(const struct experiment *x, const struct experiment_case *c, u64 seed,
+		       void (*tick)(void *ctx, u64 now_ns), void *tick_ctx, struct lab_result *out)
+{
+	run_any(x, c, seed, tick, tick_ctx, true, out);
+}
+
+u64 run_guess_ns(const struct experiment *x, const struct experiment_case *c)
+{
+	const struct device_config *d = &c->setup.device;
+	double bytes_per_s = fmax(d->bytes_per_s, d->write_bytes_per_s);
+	u64 sum_ns = 0;
+
+	for (size_t i = 0; i < x->phase_count; i++) {
+		const struct jobs *jobs = experiment_jobs(x, c, i);
+
+		if (!jobs)
+			continue;
+		if (jobs_duration_ns(jobs))
+			sum_ns += jobs_duration_ns(jobs);
+		else if (bytes_per_s > 0)
+			sum_ns += (u64)((double)jobs_file_bytes(jobs) / bytes_per_s * NSEC_PER_SEC);
+	}
+	return sum_ns;
+}
