@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options are read word by word: --name VALUE, --name=VALUE, -n VALUE, -nVALUE; "--"
+ * ends them. Words that are no options may stand anywhere. Every command knows
+ * --help and -h. A word that is nearly an option is answered with the option.
+ */
+#include "base/units.h"
+#include "cli/cli.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OPTIONS_MAX 32
+
+int usage_error(const struct command *c, const char *format, ...)
+{
+	va_list list;
+
+	fprintf(stderr, c ? "sluice %s: " : "sluice: ", c ? c->name : "");
+	va_start(list, format);
+	vfprintf(stderr, format, list);
+	va_end(list);
+	fputc('\n', stderr);
+	return EXIT_USAGE;
+}
+
+const char *hint(char buf[160], const char *near, const char *dashes)
+{
+	buf[0] = 0;
+	if (near)
+		snprintf(buf, 160, "; did you mean \"%s%s\"?", dashes, near);
+	return buf;
+}
+
+static int refuse(const struct args *a, const char *word)
+{
+	const char *names[OPTIONS_MAX] = { "help" };
+	size_t len = strcspn(word, "="), count = 1;
+	char buf[160], name[64];
+
+	for (const struct option *o = a->command->options; o->name; o++) {
+		assert(count < OPTIONS_MAX);
+		names[count++] = o->name;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)len, word);
+	usage_error(a->command, "unknown option \"%s\"%s", name,
+		    hint(buf, err_nearest(name + strspn(name, "-"), names, count), "--"));
+	return ARG_WRONG;
+}
+
+/* The value of option o: behind "=" or the letter if there is one, else the next word. */
+static int take_value(struct args *a, const struct option *o, const char *attached,
+		      const char **value)
+{
+	int index = (int)(o - a->command->options);
+
+	*value = attached;
+	if (!o->argument && attached) {
+		usage_error(a->command, "option \"--%s\" takes no value", o->name);
+		return ARG_WRONG;
+	}
+	if (!o->argument || attached)
+		return index;
+	if (a->next == a->count) {
+		usage_error(a->command, "option \"--%s\" needs a value: %s", o->name, o->argument);
+		return ARG_WRONG;
+	}
+	*value = a->words[a->next++];
+	return index;
+}
+
+static int long_option(struct args *a, const char *word, const char **value)
+{
+	const char *name = word + 2, *equals = strchr(name, '=');
+	size_t len = equals ? (size_t)(equals - name) : strlen(name);
+
+	for (const struct option *o = a->command->options; o->name; o++)
+		if (strlen(o->name) == len && !strncmp(o->name, name, len))
+			return take_value(a, o, equals ? equals + 1 : NULL, value);
+	return refuse(a, word);
+}
+
+static int short_option(struct args *a, const char *word, const char **value)
+{
+	for (const struct option *o = a->command->options; o->name; o++)
+		if (o->letter == word[1])
+			return take_value(a, o, word[2] ? word + 2 : NULL, value);
+	return refuse(a, word);
+}
+
+int args_next(struct args *a, const char **value)
+{
+	const char *word;
+
+	*value = NULL;
+	if (a->next == a->count)
+		return ARG_END;
+	word = a->words[a->next++];
+	if (!a->only_arguments && !strcmp(word, "--")) {
+		a->only_arguments = true;
+		return args_next(a, value);
+	}
+	if (a->only_arguments || word[0] != '-' || !word[1]) {
+		*value = word;
+		return ARG_PLAIN;
+	}
+	if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+		command_print_help(a->command);
+		return ARG_HELP;
+	}
+	return word[1] == '-' ? long_option(a, word, value) : short_option(a, word, value);
+}
+
+int words_add(const struct command *self, struct words *w, const char *word)
+{
+	if (w->count == WORDS_MAX)
+		return usage_error(self, "more than %d of one option", WORDS_MAX);
+	w->word[w->count++] = word;
+	return 0;
+}
+
+int take_number(const struct command *self, const char *name, const char *text, u64 min, u64 max,
+		u64 *out)
+{
+	if (!units_parse_u64(text, out) && *out >= min && *out <= max)
+		return 0;
+	return usage_error(self, "--%s cannot be \"%s\", only %ju to %ju", name, text,
+			   (uintmax_t)min, (uintmax_t)max);
+}
+
+/* Whether two paths lead to one file, there already or not. */
+static bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	if (!strcmp(a, b))
+		return true;
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+	       S_ISREG(x.st_mode);
+}
+
+int check_apart(const struct command *self, const char *option, const char *path, const char *other)
+{
+	if (!path || !other || !same_file(path, other))
+		return 0;
+	return usage_error(self, "--%s %s: is %s, which must not be overwritten", option, path,
+			   strcmp(path, other) ? other : "in use already");
+}
+
+int check_place(const struct command *self, const char *option, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct stat there;
+	char *folder;
+	int error = 0;
+
+	if (!stat(path, &there) && S_ISDIR(there.st_mode))
+		return usage_error(self, "--%s %s: is a folder", option, path);
+	if (!stat(path, &there) && !S_ISREG(there.st_mode))
+		return 0;
+	folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("./");
+	if (!folder || access(folder, W_OK | X_OK))
+		error = usage_error(self, "--%s %s: the folder cannot be written: %s", option, path,
+				    strerror(errno));
+	free(folder);
+	return error;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* sluice limits: what may be dirty on a machine, and which settings cannot work. */
+#include "lab/limits.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "lab/experiment.h"
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	OPT_MACHINE,
+	OPT_THIS_MACHINE,
+	OPT_SET,
+	OPT_BANDWIDTH,
+	OPT_JSON,
+};
+
+static const struct option options[] = {
+	[OPT_MACHINE] = { "machine", 'm', "FILE",
+			  "of a machine file, as machines/m8g.8xlarge.ini" },
+	[OPT_THIS_MACHINE] = { "this-machine", 0, NULL, "of the running system" },
+	[OPT_SET] = { "set", 's', "KEY=VALUE", "another setting, as vm.dirty_bytes=1G" },
+	[OPT_BANDWIDTH] = { "bandwidth", 0, "BYTES",
+			    "what each device writes a second, if not known" },
+	[OPT_JSON] = { "json", 0, NULL, "as JSON" },
+	{ 0 },
+};
+
+struct request {
+	const char *machine;
+	struct words settings;
+	u64 bandwidth_bytes;
+	bool here, json;
+};
+
+static int take(const struct command *self, struct request *r, int arg, const char *value)
+{
+	switch (arg) {
+	case OPT_MACHINE:
+		if (r->machine)
+			return usage_error(self, "one machine at a time, not \"%s\" too", value);
+		r->machine = value;
+		return 0;
+	case OPT_THIS_MACHINE:
+		r->here = true;
+		return 0;
+	case OPT_SET:
+		return words_add(self, &r->settings, value);
+	case OPT_BANDWIDTH:
+		if (units_parse_bytes(value, &r->bandwidth_bytes) || !r->bandwidth_bytes)
+			return usage_error(
+				self, "--bandwidth cannot be \"%s\", only a size, as 500M", value);
+		return 0;
+	case OPT_JSON:
+		r->json = true;
+		return 0;
+	}
+	assert(arg == ARG_PLAIN);
+	return usage_error(self, "takes no arguments, not \"%s\"; a machine file is named by -m",
+			   value);
+}
+
+/* "-s vm.dirty_ratio=40" as settings; strings[] keeps what had to be made. */
+static int add_setting(struct settings *to, const char *text, bool only_vm, char *strings[2],
+		       struct err *e)
+{
+	const char *dot = strchr(text, '.'), *equals = strchr(text, '=');
+	struct setting new = { .value = equals ? equals + 1 : NULL };
+
+	if (!equals || !dot || dot > equals)
+		return err_set(e, NULL, 0, "-s %s: a setting is SECTION.KEY=VALUE", text);
+	if (asprintf(&strings[0], "-s %s", text) < 0)
+		return experiment_no_memory(e);
+	strings[1] = strdup(text);
+	if (!strings[1])
+		return experiment_no_memory(e);
+	strings[1][dot - text] = strings[1][equals - text] = 0;
+	new.section = strings[1];
+	new.key = strings[1] + (dot + 1 - text);
+	new.at.file = strings[0];
+	if (only_vm && strcmp(new.section, "vm") != 0)
+		return err_set(e, strings[0], 0, "only vm.KEY can be set of the running system");
+	if (!setup_has_section(new.section))
+		return err_set(e, strings[0], 0, "there is no section [%s]", new.section);
+	return settings_add(to, &new) ? experiment_no_memory(e) : 0;
+}
+
+static int read_view(const struct request *r, struct settings *layers, struct ini *ini,
+		     char *strings[][2], struct limits_view *v, struct err *e)
+{
+	struct setup setup;
+	int error = r->machine ? machine_read(layers, ini, r->machine, e) : 0;
+
+	for (size_t i = 0; i < r->settings.count && !error; i++)
+		error = add_setting(layers, r->settings.word[i], r->here, strings[i], e);
+	if (!error && r->machine)
+		error = setup_read(&setup, layers, r->machine, e);
+	if (error)
+		return error;
+	if (r->machine)
+		return limits_of_setup(v, &setup) ? experiment_no_memory(e) : 0;
+	error = limits_of_system(v, "", e);
+	return error ? error : setup_read_vm(&v->vm, layers, e);
+}
+
+static void print_size(const char *name, u64 pages, const char *about)
+{
+	char text[UNITS_TEXT_MAX];
+
+	printf("%-12s %8s  %15ju  %s\n", name, units_print_bytes(text, pages * PAGE_SIZE),
+	       (uintmax_t)(pages * PAGE_SIZE), about);
+}
+
+static void print_devices(const struct limits_view *v)
+{
+	char most[UNITS_TEXT_MAX], freerun[UNITS_TEXT_MAX];
+
+	for (size_t i = 0; i < v->device_count; i++) {
+		const struct limits_device *d = &v->devices[i];
+
+		printf("%s%-12s may have %s dirty%s", i ? "" : "\n", d->name,
+		       units_print_bytes(most, d->most * PAGE_SIZE),
+		       d->strict ? " at any time (strict)" : "");
+		if (d->strict)
+			printf(", its writers are slowed above %s",
+			       units_print_bytes(freerun, d->most / 4 * 3 * PAGE_SIZE));
+		if (d->bandwidth_bytes)
+			printf(", which takes %.3g s to write",
+			       (double)d->most * PAGE_SIZE / (double)d->bandwidth_bytes);
+		putchar('\n');
+	}
+}
+
+static void print_text(const struct limits_view *v)
+{
+	print_size("dirtyable", v->avail, "free memory beyond the reserve, and file pages");
+	print_size("background", v->bg, "above it the flusher writes");
+	print_size("freerun", v->freerun, "up to here no writer is slowed");
+	print_size("setpoint", v->setpoint, "where slowed writers hold the dirty memory");
+	print_size("limit", v->limit, "where writers are stopped");
+	if (v->kernel_says) {
+		putchar('\n');
+		print_size("kernel", v->kernel_bg, "its own background threshold");
+		print_size("", v->kernel_thresh, "and limit, from /proc/vmstat");
+	}
+	print_devices(v);
+	if (v->warning_count)
+		putchar('\n');
+	for (size_t i = 0; i < v->warning_count; i++)
+		printf("warning: %s\n", v->warnings[i]);
+}
+
+static json_t *bytes_json(u64 pages)
+{
+	return json_integer((json_int_t)(pages * PAGE_SIZE));
+}
+
+static json_t *devices_json(const struct limits_view *v)
+{
+	json_t *devices = json_array();
+
+	for (size_t i = 0; i < v->device_count; i++) {
+		const struct limits_device *d = &v->devices[i];
+		json_t *one = json_pack("{s:s, s:b, s:f, s:f, s:i, s:o}", "name", d->name,
+					"strict_limit", d->strict, "min_ratio", d->min_ratio,
+					"max_ratio", d->max_ratio, "read_ahead_kb",
+					(int)d->read_ahead_kb, "limit_bytes", bytes_json(d->most));
+
+		if (d->bandwidth_bytes)
+			json_object_set_new(one, "bandwidth_bytes",
+					    json_integer((json_int_t)d->bandwidth_bytes));
+		json_array_append_new(devices, one);
+	}
+	return devices;
+}
+
+static int print_json(const struct limits_view *v)
+{
+	json_t *warnings = json_array();
+	json_t *root = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "dirtyable_bytes",
+				 bytes_json(v->avail), "reserve_bytes", bytes_json(v->reserve),
+				 "background_bytes", bytes_json(v->bg), "freerun_bytes",
+				 bytes_json(v->freerun), "setpoint_bytes", bytes_json(v->setpoint),
+				 "limit_bytes", bytes_json(v->limit), "devices", devices_json(v),
+				 "warnings", warnings);
+	int error;
+
+	for (size_t i = 0; i < v->warning_count; i++)
+		json_array_append_new(warnings, json_string(v->warnings[i]));
+	if (v->kernel_says)
+		json_object_set_new(root, "kernel",
+				    json_pack("{s:o, s:o}", "background_bytes",
+					      bytes_json(v->kernel_bg), "limit_bytes",
+					      bytes_json(v->kernel_thresh)));
+	error = !root || json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) ||
+		putchar('\n') == EOF;
+	json_decref(root);
+	return error ? EXIT_FAILED : EXIT_OK;
+}
+
+static int run_request(const struct command *self, const struct request *r)
+{
+	struct settings layers = { 0 };
+	struct ini ini = { 0 };
+	char *strings[WORDS_MAX][2] = { 0 };
+	struct limits_view v = { 0 };
+	struct err e = { "" };
+	int status = EXIT_OK;
+
+	if (read_view(r, &layers, &ini, strings, &v, &e)) {
+		status = usage_error(self, "%s", e.text);
+	} else {
+		for (size_t i = 0; i < v.device_count && r->bandwidth_bytes; i++)
+			v.devices[i].bandwidth_bytes = r->bandwidth_bytes;
+		if (limits_work_out(&v))
+			status = usage_error(self, "not enough memory");
+		else if (r->json)
+			status = print_json(&v);
+		else
+			print_text(&v);
+	}
+	limits_finish(&v);
+	settings_finish(&layers);
+	ini_finish(&ini);
+	for (size_t i = 0; i < r->settings.count; i++) {
+		free(strings[i][0]);
+		free(strings[i][1]);
+	}
+	return status;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct args a = { .command = self, .words = argv, .count = argc };
+	struct request r = { 0 };
+	const char *value;
+	int arg, status;
+
+	while ((arg = args_next(&a, &value)) != ARG_END) {
+		if (arg == ARG_HELP || arg == ARG_WRONG)
+			return arg == ARG_HELP ? EXIT_OK : EXIT_USAGE;
+		status = take(self, &r, arg, value);
+		if (status)
+			return status;
+	}
+	if (!r.machine == !r.here)
+		return usage_error(self, "of which machine: either -m FILE or --this-machine");
+	return run_request(self, &r);
+}
+
+const struct command command_limits = {
+	.name = "limits",
+	.arguments = "",
+	.about = "print a machine's limits of dirty memory",
+	.text = "Prints how much may be dirty on a machine, where the flusher starts, and where\n"
+		"writers are slowed and stopped; and warns of settings that cannot work. Of the\n"
+		"running system the kernel's own two thresholds stand beside it.",
+	.examples = "  sluice limits -m machines/m8g.8xlarge.ini\n"
+		    "  sluice limits -m machines/m8g.8xlarge.ini -s vm.dirty_bytes=64M\n"
+		    "  sluice limits --this-machine --bandwidth 500M\n"
+		    "  sluice limits --this-machine -s vm.dirty_ratio=5 --json\n",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* sluice: finds the command and runs it; help and version. */
+#include "cli/cli.h"
+#include <stdio.h>
+#include <string.h>
+
+static const struct command *const commands[] = {
+	&command_lab,       &command_fio,      &command_sweep, &command_limits,
+	&command_calibrate, &command_policies, &command_help,  &command_version,
+};
+
+const struct command *command_at(size_t i)
+{
+	return i < ARRAY_SIZE(commands) ? commands[i] : NULL;
+}
+
+const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+void print_overview(void)
+{
+	puts("Usage: sluice COMMAND [OPTION]... [ARGUMENT]...\n\n"
+	     "A page cache with honest dirty accounting, to run, measure and prove.\n\n"
+	     "Commands:");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		printf("  %-10s %s\n", commands[i]->name, commands[i]->about);
+	puts("\n\"sluice COMMAND --help\" says more about each. Exit status: 0 all went well,\n"
+	     "1 something failed, 2 what was asked for makes no sense.");
+}
+
+void command_print_help(const struct command *c)
+{
+	printf("Usage: sluice %s%s%s%s\n\n%s\n\nOptions:\n", c->name,
+	       c->options->name ? " [OPTION]..." : "", *c->arguments ? " " : "", c->arguments,
+	       c->text);
+	for (const struct option *o = c->options; o->name; o++) {
+		char left[48];
+
+		if (o->letter)
+			snprintf(left, sizeof(left), "-%c, --%s%s%s", o->letter, o->name,
+				 o->argument ? " " : "", o->argument ? o->argument : "");
+		else
+			snprintf(left, sizeof(left), "    --%s%s%s", o->name,
+				 o->argument ? " " : "", o->argument ? o->argument : "");
+		printf("  %-24s %s\n", left, o->help);
+	}
+	printf("  %-24s %s\n\nExamples:\n%s", "-h, --help", "print this help", c->examples);
+}
+
+static int unknown_command(const char *name)
+{
+	const char *names[ARRAY_SIZE(commands)];
+	char buf[160];
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		names[i] = commands[i]->name;
+	return usage_error(NULL, "unknown command \"%s\"%s", name,
+			   hint(buf, err_nearest(name, names, ARRAY_SIZE(commands)), ""));
+}
+
+static int run_help(const struct command *self, int argc, char **argv)
+{
+	struct args a = { .command = self, .words = argv, .count = argc };
+	const struct command *about = NULL;
+	const char *word;
+	int arg;
+
+	while ((arg = args_next(&a, &word)) != ARG_END) {
+		if (arg != ARG_PLAIN)
+			return arg == ARG_HELP ? EXIT_OK : EXIT_USAGE;
+		if (about)
+			return usage_error(self, "one command at a time, not \"%s\" too", word);
+		about = command_find(word);
+		if (!about)
+			return unknown_command(word);
+	}
+	if (about)
+		command_print_help(about);
+	else
+		print_overview();
+	return EXIT_OK;
+}
+
+static int run_version(const struct command *self, int argc, char **argv)
+{
+	struct args a = { .command = self, .words = argv, .count = argc };
+	const char *word;
+
+	switch (args_next(&a, &word)) {
+	case ARG_END:
+		puts("sluice " SLUICE_VERSION);
+		return EXIT_OK;
+	case ARG_HELP:
+		return EXIT_OK;
+	case ARG_PLAIN:
+		return usage_error(self, "takes no arguments, not \"%s\"", word);
+	default:
+		return EXIT_USAGE;
+	}
+}
+
+static const struct option no_options[] = { { 0 } };
+
+const struct command command_help = {
+	.name = "help",
+	.arguments = "[COMMAND]",
+	.about = "explain a command",
+	.text = "Explains a command, or lists all of them.",
+	.examples = "  sluice help\n  sluice help lab\n",
+	.options = no_options,
+	.run = run_help,
+};
+
+const struct command command_version = {
+	.name = "version",
+	.arguments = "",
+	.about = "print the version",
+	.text = "Prints the version of this program.",
+	.examples = "  sluice version\n",
+	.options = no_options,
+	.run = run_version,
+};
+
+int main(int argc, char **argv)
+{
+	const struct command *c;
+	int status;
+
+	if (argc < 2)
+		return usage_error(NULL, "no command given; \"sluice help\" lists them");
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		argv[1] = (char *)"help";
+	if (!strcmp(argv[1], "--version"))
+		argv[1] = (char *)"version";
+	if (argv[1][0] == '-')
+		return usage_error(NULL,
+				   "unknown option \"%s\"; only --help and --version come "
+				   "before a command",
+				   argv[1]);
+	c = command_find(argv[1]);
+	if (!c)
+		return unknown_command(argv[1]);
+	status = c->run(c, argc - 2, argv + 2);
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "sluice %s: standard output cannot be written\n", c->name);
+		return EXIT_FAILED;
+	}
+	return status;
+}

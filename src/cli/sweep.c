@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/* sluice sweep: runs an experiment with every combination of some settings. */
+#include "lab/sweep.h"
+#include "cli/cli.h"
+#include "lab/sweep_peers.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	OPT_SET,
+	OPT_CASE,
+	OPT_POLICY,
+	OPT_SEED,
+	OPT_JOBS,
+	OPT_JSON,
+	OPT_REPORT,
+	OPT_RESUME,
+	OPT_PATIENCE,
+	OPT_QUIET,
+};
+
+static const struct option options[] = {
+	[OPT_SET] = { "set", 's', "KEY=A,B,...",
+		      "values of a setting, as of sluice lab (may be repeated)" },
+	[OPT_CASE] = { "case", 'c', "CASE", "run only this case (may be repeated)" },
+	[OPT_POLICY] = { "policy", 'p', "POLICY",
+			 "run under this preset instead (may be repeated)" },
+	[OPT_SEED] = { "seed", 0, "N", "seed of everything random (default 1)" },
+	[OPT_JOBS] = { "jobs", 'j', "N", "points to run at a time (default: one per CPU)" },
+	[OPT_JSON] = { "json", 0, "FILE",
+		       "write the results as JSON; \"-\": only that, on stdout" },
+	[OPT_REPORT] = { "report", 0, "FILE", "write a page of plots, to open in a browser" },
+	[OPT_RESUME] = { "resume", 0, "FILE",
+			 "keep finished points in FILE; do not run those it has" },
+	[OPT_PATIENCE] = { "patience", 0, "S",
+			   "a rank not heard of for S seconds is lost (default 30)" },
+	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress" },
+	{ 0 },
+};
+
+struct request {
+	const char *path, *json, *report, *resume;
+	struct words cases, policies, settings;
+	u64 seed, jobs, patience_s;
+	bool quiet;
+};
+
+static int take(const struct command *self, struct request *r, int arg, const char *value)
+{
+	switch (arg) {
+	case OPT_SET:
+		return words_add(self, &r->settings, value);
+	case OPT_CASE:
+		return words_add(self, &r->cases, value);
+	case OPT_POLICY:
+		return words_add(self, &r->policies, value);
+	case OPT_SEED:
+		return take_number(self, "seed", value, 0, INT64_MAX, &r->seed);
+	case OPT_JOBS:
+		return take_number(self, "jobs", value, 1, 1024, &r->jobs);
+	case OPT_PATIENCE:
+		return take_number(self, "patience", value, 2, 86400, &r->patience_s);
+	case OPT_JSON:
+		r->json = value;
+		return *value ? 0 : usage_error(self, "--json needs the name of a file, or \"-\"");
+	case OPT_REPORT:
+		r->report = value;
+		return *value ? 0 : usage_error(self, "--report needs the name of a file");
+	case OPT_RESUME:
+		r->resume = value;
+		return *value ? 0 : usage_error(self, "--resume needs the name of a file");
+	case OPT_QUIET:
+		r->quiet = true;
+		return 0;
+	}
+	assert(arg == ARG_PLAIN);
+	if (r->path)
+		return usage_error(self, "one experiment at a time, not \"%s\" too", value);
+	r->path = value;
+	return 0;
+}
+
+/* A signal ends the program in the middle of its points; these words are made before. */
+static char last_words[1024];
+
+static void stop(int signal)
+{
+	ssize_t ignored = write(STDERR_FILENO, last_words, strlen(last_words));
+
+	(void)ignored;
+	_exit(128 + signal);
+}
+
+static void prepare_last_words(const struct request *r, const struct sweep *s, bool clear)
+{
+	struct sigaction action = { .sa_handler = stop };
+
+	snprintf(last_words, sizeof(last_words),
+		 "%ssluice sweep: stopped before all %zu points were run%s%s%s\n",
+		 clear ? "\r\033[K" : "", s->count,
+		 r->resume ? "; the same command with --resume "
+			   : "; with --resume FILE it could go on where it was",
+		 r->resume ? r->resume : "", r->resume ? " runs the rest" : "");
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
+static void show_progress(void *ctx, const struct sweep_progress *p)
+{
+	char ranks[48] = "", left[48] = "";
+
+	(void)ctx;
+	if (p->ranks > 1)
+		snprintf(ranks, sizeof(ranks), " on %u ranks", p->ranks);
+	if (p->left_s >= 0)
+		snprintf(left, sizeof(left), ", %.0f s left", p->left_s);
+	fprintf(stderr, "\r\033[K%zu of %zu points done%s%s", p->done, p->total, ranks, left);
+	fflush(stderr);
+}
+
+static void show_note(void *ctx, const char *text)
+{
+	bool clear = *(bool *)ctx;
+
+	fprintf(stderr, "%ssluice sweep: %s\n", clear ? "\r\033[K" : "", text);
+}
+
+static int print_results(const struct request *r, const struct sweep *s)
+{
+	struct sweep_curves curves;
+	struct err e = { "" };
+	size_t failures = 0;
+	bool bad;
+
+	for (size_t i = 0; i < s->count; i++) {
+		if (!s->results[i].error)
+			continue;
+		fprintf(stderr, "sluice sweep: point %zu: %s\n", i, s->results[i].text);
+		failures++;
+	}
+	bad = failures > 0;
+	if (sweep_curves(s, &curves)) {
+		fprintf(stderr, "sluice sweep: not enough memory\n");
+		return EXIT_FAILED;
+	}
+	if (r->json && !strcmp(r->json, "-"))
+		bad |= sweep_json(stdout, s, &curves) != 0;
+	else if (failures < s->count)
+		sweep_table(stdout, s, &curves);
+	if (r->json && strcmp(r->json, "-") != 0 && sweep_json_file(r->json, s, &curves, &e)) {
+		fprintf(stderr, "sluice sweep: %s\n", e.text);
+		bad = true;
+	}
+	if (r->report && sweep_html_file(r->report, s, &curves, &e)) {
+		fprintf(stderr, "sluice sweep: %s\n", e.text);
+		bad = true;
+	}
+	sweep_curves_finish(&curves);
+	return bad ? EXIT_FAILED : EXIT_OK;
+}
+
+static int run_sweep(const struct request *r, struct sweep *s, struct peers *peers)
+{
+	bool chief = peers->rank == 0, show = chief && !r->quiet && isatty(STDERR_FILENO);
+	struct sweep_journal journal = { .fd = -1 };
+	struct sweep_options o = {
+		.jobs = (unsigned)r->jobs,
+		.patience_ns = r->patience_s * NSEC_PER_SEC,
+		.journal = &journal,
+		.progress = show ? show_progress : NULL,
+		.note = show_note,
+		.ctx = &show,
+	};
+	struct err e = { "" };
+	int error;
+
+	if (chief && r->resume && sweep_journal_open(&journal, s, r->resume, &e)) {
+		fprintf(stderr, "sluice sweep: %s\n", e.text);
+		sweep_dismiss(peers);
+		return EXIT_USAGE;
+	}
+	if (chief)
+		prepare_last_words(r, s, show);
+	error = sweep_run(s, peers, &o);
+	sweep_journal_close(&journal);
+	if (show)
+		fprintf(stderr, "\r\033[K");
+	if (error == -ETIMEDOUT)
+		fprintf(stderr, "sluice sweep: rank %u: rank 0 does not answer any more\n",
+			peers->rank);
+	else if (error)
+		fprintf(stderr, "sluice sweep: rank %u: %s\n", peers->rank, strerror(-error));
+	if (error)
+		return EXIT_FAILED;
+	return chief ? print_results(r, s) : EXIT_OK;
+}
+
+/* What is wrong with the request is said once, by rank 0; the others tell it only what is wrong
+ * where they are. */
+static int refuse(const struct command *self, const struct request *r, struct peers *peers,
+		  const struct err *e)
+{
+	if (peers->rank)
+		return sweep_excuse(peers, e->text, r->patience_s * NSEC_PER_SEC) ? EXIT_FAILED
+										  : EXIT_OK;
+	sweep_dismiss(peers);
+	return usage_error(self, "%s", e->text);
+}
+
+static int run_request(const struct command *self, const struct request *r, struct peers *peers)
+{
+	struct selection selection = { r->cases.word,     r->cases.count,   r->policies.word,
+				       r->policies.count, r->settings.word, r->settings.count };
+	struct experiment x;
+	struct sweep s;
+	struct err e = { "" };
+	int status;
+
+	if (experiment_load(&x, r->path, &e))
+		return refuse(self, r, peers, &e);
+	if (sweep_make(&s, &x, &selection, r->seed, &e)) {
+		status = refuse(self, r, peers, &e);
+	} else {
+		status = run_sweep(r, &s, peers);
+		sweep_finish(&s);
+	}
+	experiment_finish(&x);
+	return status;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+	struct args a = { .command = self, .words = argv, .count = argc };
+	struct request r = { .seed = 1, .patience_s = 30 };
+	struct peers peers;
+	struct err e = { "" };
+	const char *value;
+	int arg, status;
+
+	while ((arg = args_next(&a, &value)) != ARG_END) {
+		if (arg == ARG_HELP || arg == ARG_WRONG)
+			return arg == ARG_HELP ? EXIT_OK : EXIT_USAGE;
+		status = take(self, &r, arg, value);
+		if (status)
+			return status;
+	}
+	if (!r.path)
+		return usage_error(self, "which experiment? \"sluice sweep --help\" says more");
+	if (r.json && strcmp(r.json, "-") != 0 && check_place(self, "json", r.json))
+		return EXIT_USAGE;
+	if (r.report && check_place(self, "report", r.report))
+		return EXIT_USAGE;
+	if (check_apart(self, "json", r.json, r.path) ||
+	    check_apart(self, "report", r.report, r.path) ||
+	    check_apart(self, "report", r.report, r.json))
+		return EXIT_USAGE;
+	if (peers_open(&peers, &e)) {
+		fprintf(stderr, "sluice sweep: %s\n", e.text);
+		return EXIT_FAILED;
+	}
+	status = run_request(self, &r, &peers);
+	fflush(stdout); /* closing may end the program */
+	peers_close(&peers, status);
+	return status;
+}
+
+const struct command command_sweep = {
+	.name = "sweep",
+	.arguments = "EXPERIMENT.ini",
+	.about = "run an experiment over ranges of settings",
+	.text = "Runs an experiment at every combination of the values of some settings, and\n"
+		"prints what came out with the knees of its curves marked: where going on begins\n"
+		"to cost more than it brings. Started by mpirun, several machines share the work;\n"
+		"the results are the same.",
+	.examples =
+		"  sluice sweep experiments/p2.ini -c baseline -s vm.dirty_ratio=5,10,20,40\n"
+		"  sluice sweep experiments/p2.ini -p linux-7.4 -p sluice -s device.iops=1000,3000 "
+		"\\\n"
+		"    -s vm.dirty_bytes=256M,1G,4G,16G --report p2-sweep.html\n"
+		"  mpirun --enable-recovery --hostfile hosts sluice sweep experiments/p2.ini \\\n"
+		"    -s vm.dirty_bytes=256M,1G,4G,16G --resume p2-sweep.journal\n",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""sluice lab as people use it, on an experiment that takes a second."""
+import json
+import os
+import pty
+import subprocess
+
+import program
+from program import SMALL, contains, equal, figures, refused, sluice, sixteenth_of_p2
+
+FIGURES = [
+    'write_iops', 'write_p50_ms', 'write_p99_ms', 'write_max_ms', 'throttle_sleep_s',
+    'max_dirty_bytes', 'max_debt_bytes', 'max_pinned_bytes', 'pages_charged', 'pages_written',
+    'device_reads', 'device_writes', 'device_read_bytes', 'device_write_bytes',
+    'write_factor', 'first_throttle_s', 'background_s']
+
+
+def results(*words):
+    return figures(program.SLUICE, SMALL, *words)
+
+
+def write(path, text):
+    with open(path, 'w') as f:
+        f.write(text)
+
+
+def small(change=lambda text: text):
+    """A copy of the small experiment, changed, in the current folder."""
+    folder = os.path.dirname(SMALL)
+    for name in os.listdir(folder):
+        if name.startswith('small'):
+            with open(os.path.join(folder, name)) as f:
+                text = f.read()
+            write(name, change(text) if name == 'small.ini' else text)
+
+
+def test_json_has_the_promised_form():
+    done = sluice('lab', SMALL, '--json', '-', '--seed', '7')
+    equal((done.status, done.err), (0, ''))
+    result = json.loads(done.out)
+    equal(list(result), ['experiment', 'seed', 'cases'])
+    equal((result['experiment'], result['seed']), ('small', 7))
+    equal([(c['case'], c['policy']) for c in result['cases']],
+          [('baseline', 'linux-7.4'), ('sluice', 'sluice')])
+    baseline, ours = result['cases']
+    equal(list(baseline), ['case', 'policy', 'wall_s', 'virtual_s', 'predicted', 'reference'])
+    equal(list(ours), ['case', 'policy', 'wall_s', 'virtual_s', 'predicted'])
+    for case in result['cases']:
+        equal(list(case['predicted']), FIGURES)
+    equal(baseline['reference'], {'source': 'arithmetic', 'write_iops': 1000.0,
+                                  'background_s': 0.0})
+
+
+def test_figures_make_sense():
+    for case in results()['cases']:
+        p = case['predicted']
+        # 4 writers ask for 250 a second each, for 5 s, after 96 MiB at 64 MiB/s and back
+        assert 0 < p['write_iops'] <= 1001, p
+        assert case['virtual_s'] >= 5 + 1.5, case
+        assert p['write_p50_ms'] <= p['write_p99_ms'] <= p['write_max_ms'], p
+        assert 0 < p['max_debt_bytes'] <= p['max_pinned_bytes'] <= 256 << 20, p
+        assert p['max_debt_bytes'] <= p['max_dirty_bytes'], p
+        # the device writes 300 a second at most, whole pages, and reads nothing: all is cached
+        assert p['device_writes'] <= 1501 + 128, p
+        equal(p['device_write_bytes'] % 4096, 0)
+        equal(p['device_reads'], 0)
+        if case['case'] == 'sluice':  # counts pages; linux-7.4 counts whole folios
+            assert p['pages_written'] * 4096 <= p['device_write_bytes'] + (128 << 12), p
+
+
+def test_the_same_seed_gives_the_same_whatever_runs_beside_it():
+    first = results('--jobs', '1')
+    equal(results('--jobs', '2'), first)
+    equal(results('--jobs', '8'), first)
+    alone = results('-c', 'sluice')
+    equal(alone['cases'], first['cases'][1:])
+
+
+def test_p2_at_a_sixteenth_of_its_size_gives_the_same_again():
+    experiment = sixteenth_of_p2()
+    first = figures(program.SLUICE, experiment, '--jobs', '1')
+    equal(figures(program.SLUICE, experiment, '--jobs', '3'), first)
+    sleeps = {c['case']: c['predicted']['throttle_sleep_s'] for c in first['cases']}
+    equal(len(sleeps), 9)
+    # it is still P2: whole folios charged put writers to sleep, single pages do not
+    assert sleeps['baseline'] > 10, sleeps
+    equal((sleeps['page-accounting'], sleeps['sluice']), (0, 0))
+    assert without_seed(figures(program.SLUICE, experiment, '--seed', '2')) != without_seed(first)
+
+
+def without_seed(result):
+    del result['seed']
+    return result
+
+
+def test_another_seed_gives_something_else():
+    one, two = (results('--seed', seed) for seed in '12')
+    assert one['cases'] != two['cases']
+
+
+def test_the_table_shows_predictions_beside_references():
+    done = sluice('lab', SMALL)
+    equal((done.status, done.err), (0, ''))
+    lines = done.out.splitlines()
+    equal(lines[0], 'small: Random writes into large folios, small')
+    contains(lines[2], 'write IOPS')
+    equal(lines[3].split()[:5], ['case', 'policy', 'pred', 'publ', 'diff'])
+    equal([line.split()[:2] for line in lines[4:]],
+          [['baseline', 'linux-7.4'], ['sluice', 'sluice']])
+    equal(lines[4].split()[3], '1000')
+
+
+def test_a_json_file_stands_beside_the_table():
+    done = sluice('lab', SMALL, '--json', 'r.json')
+    equal((done.status, done.err), (0, ''))
+    contains(done.out, 'write IOPS')
+    with open('r.json') as f:
+        result = json.load(f)
+    for case in result['cases']:
+        assert case.pop('wall_s') > 0, case
+    equal(result, results())
+    equal(os.listdir('.'), ['r.json'])
+
+
+def test_policies_and_settings_can_be_changed():
+    result = results('-c', 'baseline', '-p', 'linux-6.1', '-p', 'linux-7.4')
+    equal([c['policy'] for c in result['cases']], ['linux-6.1', 'linux-7.4'])
+    equal(['reference' in c for c in result['cases']], [False, True])
+    result = results('-c', 'baseline', '-s', 'accounting=page', '-s', 'device.iops=900')
+    equal(result['cases'][0]['policy'], 'linux-7.4 accounting=page')
+
+
+def test_check_fails_when_a_prediction_misses():
+    equal(sluice('lab', SMALL, '--check').status, 0)
+    small(lambda text: text.replace('factor 100', '0.001 %').replace('1000', '123456'))
+    done = sluice('lab', 'small.ini', '--check')
+    equal(done.status, 1)
+    equal(len(done.err.splitlines()), 1)
+    contains(done.err, 'baseline: write_iops is predicted ')
+    contains(done.err, ', published 123456: ')
+    equal(sluice('lab', 'small.ini').status, 0)
+
+
+def test_explanations_stand_below_the_table():
+    done = sluice('lab', SMALL, '--explain')
+    equal((done.status, done.err), (0, ''))
+    table, _, rest = sluice('lab', SMALL).out, *done.out.partition('\nbaseline, linux-7.4\n')[1:]
+    assert done.out.startswith(table), done.out
+    lines = rest.split('\nsluice, sluice\n')[0].splitlines()
+    equal(lines[0], '  4 writers made 342 writes a second, 1.34M a second, for 5.01 s.')
+    result = json.loads(sluice('lab', SMALL, '--explain', '--json', '-').out)
+    equal(['  ' + sentence for sentence in result['cases'][0]['explanation']], lines)
+    equal([c['decided_by'] for c in result['cases']], ['charge', 'jobs'])
+
+
+def test_progress_is_for_terminals():
+    """On a terminal, and not with --quiet, a line is written over and over."""
+    for quiet in ([], ['--quiet']):
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen([program.SLUICE, 'lab', SMALL, *quiet], stderr=theirs,
+                                   stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        os.close(theirs)
+        process.communicate()
+        seen = b''
+        try:
+            while True:
+                more = os.read(ours, 4096)
+                seen += more
+                if not more:
+                    break
+        except OSError:
+            pass  # the terminal's other end is gone
+        os.close(ours)
+        equal(process.returncode, 0)
+        if quiet:
+            equal(seen, b'')
+        else:
+            contains(seen.decode(), '2 of 2 cases done')
+            contains(seen.decode(), 's virtual')
+
+
+def test_experiments_that_make_no_sense_are_refused():
+    refused(['lab'], 'sluice lab: which experiment? "sluice lab --help" says more')
+    refused(['lab', 'none.ini'], 'sluice lab: none.ini: No such file or directory')
+    refused(['lab', SMALL, SMALL],
+            'sluice lab: one experiment at a time, not "%s" too' % SMALL)
+    refused(['lab', SMALL, '-c', 'slice'],
+            'sluice lab: %s: there is no case "slice"; did you mean "sluice"?' % SMALL)
+    refused(['lab', SMALL, '-p', 'linux'],
+            'sluice lab: -p: unknown policy "linux"; "sluice policies" lists them')
+    refused(['lab', SMALL, '-s', 'machine.cpus=0'],
+            'sluice lab: -s machine.cpus=0: cpus cannot be "0", only 1 to 1024')
+    refused(['lab', SMALL, '-s', 'device.size=64M'],
+            'sluice lab: %s:22: the files of phase "create" have 96M, but the device holds 64M'
+            % SMALL)
+    small(lambda text: text.replace('cpus = 4', 'cpus = four'))
+    refused(['lab', 'small.ini'], 'sluice lab: small.ini:8: cpus cannot be "four", only 1 to 1024')
+
+
+def test_what_is_refused_leaves_nothing_behind():
+    small(lambda text: text.replace('measure = yes', ''))
+    before = sorted(os.listdir('.'))
+    refused(['lab', 'small.ini', '--json', 'r.json'],
+            'sluice lab: small.ini: no phase is measured: one needs "measure = yes"')
+    equal(sorted(os.listdir('.')), before)
+    refused(['lab', SMALL, '--json', 'no/r.json'],
+            'sluice lab: --json no/r.json: the folder cannot be written: No such file or '
+            'directory')
+    os.mkdir('r.json')
+    refused(['lab', SMALL, '--json', 'r.json'], 'sluice lab: --json r.json: is a folder')
+
+
+def test_a_failed_job_is_named_and_the_others_run():
+    write('good.fio', '[writer]\nrw=write\nsize=1m\nfilename=f\n')
+    write('e.ini', '[experiment]\nname = e\n[machine]\ncpus = 2\nmemory = 64M\n'
+                   '[device]\nmodel = memory\n[phase p]\nline = [reader]\nline = rw=read\n'
+                   'line = filename=nofile\nmeasure = yes\n[case bad]\n'
+                   '[case good]\nphase.p.job = good.fio\n')
+    why = 'case bad: phase p, job reader: job reader needs a size, since nofile does not exist'
+    done = sluice('lab', 'e.ini', '--json', 'r.json')
+    equal(done.status, 1)
+    equal(done.err, 'sluice lab: %s\n' % why)
+    rows = [line.split() for line in done.out.splitlines()[-2:]]
+    equal([row[0] for row in rows], ['bad', 'good'])
+    equal(set(rows[0][2:]), {'-'})
+    assert '-' not in rows[1], rows
+    with open('r.json') as f:
+        bad, good = json.load(f)['cases']
+    equal((bad['error'], 'predicted' in bad), (why, False))
+    equal(('error' in good, 'predicted' in good), (False, True))
+    refused(['lab', 'e.ini', '-c', 'bad'], 'sluice lab: ' + why, 1)
+
+
+program.main(globals())
