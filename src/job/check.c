@@ -172,6 +172,33 @@ int check_engine(const struct jobs *jobs, const struct job *j, const struct job_
 	return 0;
 }
 
+static int check_blocks(const struct jobs *jobs, const struct job *j, u32 block_bytes,
+			struct err *e)
+{
+	const struct job_options *o = &j->o;
+	const struct origin_line *at = job_origin(jobs, j, "bs");
+	u64 bs = job_min_bs(o);
+
+	if (o->size.bytes && !o->size.percent && o->size.bytes < bs)
+		return err_set(e, at->file, at->line,
+			       "the blocks of job %s are larger than its size", o->name);
+	if (o->direct && bs % block_bytes)
+		return err_set(
+			e, at->file, at->line,
+			"the blocks of job %s have %llu bytes: past the cache only multiples "
+			"of block_bytes go, %u here",
+			o->name, (unsigned long long)bs, block_bytes);
+	return 0;
+}
+
+int jobs_check_blocks(const struct jobs *jobs, u32 block_bytes, struct err *e)
+{
+	for (size_t i = 0; i < jobs->count; i++)
+		if (check_blocks(jobs, &jobs->list[i], block_bytes, e))
+			return -EINVAL;
+	return 0;
+}
+
 int jobs_check_engine(const struct jobs *jobs, const struct job_engine *engine, struct err *e)
 {
 	for (size_t i = 0; i < jobs->count; i++)

@@ -44,6 +44,8 @@ int jobs_check_engine(const struct jobs *j, const struct job_engine *engine, str
 /* Remark i, "FILE:LINE: what was taken but does not count", or NULL: there are i of them. */
 const char *jobs_note(const struct jobs *j, size_t i);
 
+/* -EINVAL when a job's blocks cannot be: larger than its size, or direct and in part of a block. */
+int jobs_check_blocks(const struct jobs *j, u32 block_bytes, struct err *e);
 /* Bytes of all distinct files the jobs name, to check against a machine. */
 u64 jobs_file_bytes(const struct jobs *j);
 /* The longest the jobs can take by their own word (runtime + ramp_time + startdelay), 0 if open. */

@@ -181,6 +181,8 @@ static int check_jobs_fit(const struct experiment *x, const struct experiment_ca
 		const struct jobs *jobs = experiment_jobs(x, c, i);
 		u64 bytes = jobs ? jobs_file_bytes(jobs) : 0;
 
+		if (jobs && jobs_check_blocks(jobs, c->setup.block_bytes, e))
+			return -EINVAL;
 		if (!c->setup.device_size_bytes || bytes <= c->setup.device_size_bytes)
 			continue;
 		return origin_error(e, c->jobs[i] ? &c->job_at[i] : &x->phases[i].job_at,

@@ -208,7 +208,7 @@ void recorder_end(struct recorder *r, const struct job_results *results)
 
 	take_point(r);
 	last = s->count - 1;
-	/* a stub of an interval would show a few I/Os as a rate */
+	/* a short rest of an interval would show a few I/Os as a rate */
 	if (last > 1 && s->points[last].t_ns - s->points[last - 1].t_ns < s->interval_ns / 2) {
 		join(r, last - 1, last);
 		s->count--;

@@ -329,6 +329,18 @@ static void wrong_job_files_are_refused(void **state)
 	assert_refused("[experiment]\nname = x\nmachine = m.ini\n[device]\nsize = 512M\n"
 		       "[phase p]\nmeasure = yes\njob = big.fio\n[case a]\n",
 		       "x.ini:8: the files of phase \"p\" have 1G, but the device holds 512M");
+	assert_refused(
+		"[experiment]\nname = x\n[machine]\ncpus = 1\nmemory = 64M\n"
+		"[device]\nmodel = rate\n"
+		"[phase p]\nmeasure = yes\nline = [w]\nline = size=1m\nline = direct=1\n"
+		"line = bs=777\n[case a]\n",
+		"x.ini:13: the blocks of job w have 777 bytes: past the cache only multiples "
+		"of block_bytes go, 4096 here");
+	assert_refused(
+		"[experiment]\nname = x\n[machine]\ncpus = 1\nmemory = 64M\n"
+		"[device]\nmodel = rate\n"
+		"[phase p]\nmeasure = yes\nline = [w]\nline = size=1m\nline = bs=2m\n[case a]\n",
+		"x.ini:12: the blocks of job w are larger than its size");
 	assert_refused(HEAD "phase.load.job = big.fio\n[device]\nsize = 512M\n",
 		       "x.ini:12: the files of phase \"load\" have 1G, but the device holds 512M");
 }
