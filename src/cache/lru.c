@@ -54,7 +54,7 @@ void lru_halve(struct cache *c, struct folio *at, struct folio *f)
 	spin_lock(&c->lru_lock);
 	list = atomic_load_explicit(&at->flags, memory_order_relaxed) & FOLIO_ACTIVE;
 	atomic_fetch_or_explicit(&f->flags, list, memory_order_relaxed);
-	at->order--;
+	folio_put(at->order, (u8)(at->order - 1));
 	assert(f->order == at->order);
 	link_before(c, list_of(c, at), at->lru_next, f);
 	assert(at->order == f->order && c->folios_of_order[f->order + 1] > 0);
