@@ -2,9 +2,9 @@
 /*
  * Folios: descriptors from a table, memory from the arena, locks on the flags word.
  *
- * The table is one reservation of address space for as many descriptors as there are
- * frames; memory comes with use. Freed descriptors are chained and reused first, so
- * the table stays as small as the most folios that ever lived at once.
+ * The table is one reservation of address space for as many descriptors as there may be
+ * frames; memory comes with use. Of the free descriptors the lowest is taken first, so the
+ * table stays as small as the most folios that ever lived at once.
  *
  * The free ones, too, are looked at by those who got their id a moment ago, from an index slot that
  * has changed since; they may even lock one for as long as they need to see that. So a
@@ -40,12 +40,15 @@ struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order)
 	struct folio *f = NULL;
 
 	spin_lock(&c->table_lock);
-	if (c->table_free) {
-		f = &c->folios[c->table_free];
-		c->table_free = f->lru_next;
-	} else if (c->table_used < c->config.memory_pages) {
+	if (c->table_free_count) {
+		u32 id = frameset_lowest(&c->table_free);
+
+		frameset_del(&c->table_free, id);
+		c->table_free_count--;
+		f = &c->folios[id];
+	} else if (c->table_used < c->arena.max_frames) {
 		f = &c->folios[++c->table_used];
-		atomic_store_explicit(&f->seq, 1, memory_order_relaxed);
+		atomic_store_explicit(&f->seq, (c->table_seq + 2) | 1, memory_order_relaxed);
 	}
 	spin_unlock(&c->table_lock);
 	if (!f)
@@ -62,15 +65,15 @@ struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order)
 static void descriptor_put(struct cache *c, struct folio *f)
 {
 	spin_lock(&c->table_lock);
-	f->lru_next = c->table_free;
-	c->table_free = folio_id(c, f);
+	frameset_add(&c->table_free, folio_id(c, f));
+	c->table_free_count++;
 	spin_unlock(&c->table_lock);
 }
 
 /* A frame run of that order, with reclaim; ARENA_NONE when there is none and we may not wait. */
 static u32 frames_get(struct cache *c, unsigned order, bool wait)
 {
-	u64 low = c->config.memory_pages / 256, want = max_u64(1ull << order, 64);
+	u64 low = cache_size(c) / 256, want = max_u64(1ull << order, 64);
 
 	if (arena_free_frames(&c->arena) < low)
 		cache_reclaim(c, want + low);

@@ -115,7 +115,7 @@ static bool goes_on_from(const struct found *at, u64 page, u64 next)
 u64 hit_read(struct inode *inode, void *to, u64 position, u64 end, bool used, bool *goes_on)
 {
 	struct mapping *m = &inode->m;
-	const char *memory = m->cache->arena.memory;
+	const char *memory = m->cache->arena.memory.base;
 	u64 page = position >> PAGE_SHIFT;
 
 	for (unsigned i = 0; i < TRIES; i++) {

@@ -107,7 +107,7 @@ static int copy_locked(struct read *r, struct folio *f)
 		end = max_u64(end, want.first + want.count);
 		rc = folio_read(f, first, (u32)(end - first));
 	}
-	if (!rc && r->to && inode->m.cache->arena.memory)
+	if (!rc && r->to && inode->m.cache->arena.memory.base)
 		memcpy(r->to, folio_address(f, r->position), bytes_in(r, f));
 	folio_unlock(f);
 	return rc;
@@ -125,7 +125,7 @@ static bool copy_unlocked(struct read *r, struct folio *f)
 	want = wanted(r, f);
 	if (!mapping_blocks_uptodate(m, f, want.first, want.count))
 		return false;
-	if (r->to && m->cache->arena.memory)
+	if (r->to && m->cache->arena.memory.base)
 		folio_copy_racy(r->to,
 				(char *)arena_bytes(&m->cache->arena, f->frame) + r->position -
 					((u64)f->index << PAGE_SHIFT),

@@ -199,7 +199,7 @@ static void account(struct write *w, struct folio *f, struct dirtied d)
 /* Copies the step's bytes into its locked folio. */
 static void copy_in(struct write *w, struct folio *f)
 {
-	if (w->from && w->inode->m.cache->arena.memory) {
+	if (w->from && w->inode->m.cache->arena.memory.base) {
 		folio_change_begin(f);
 		memcpy(folio_address(f, w->position), w->from, w->bytes);
 		folio_change_end(f);
