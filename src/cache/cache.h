@@ -46,10 +46,11 @@ struct cache {
 
 	struct folio *folios;         /* the table of descriptors; [0] is no folio; immutable */
 	struct memory table;          /* its memory */
-	struct spinlock table_lock;   /* protects the two below */
+	struct spinlock table_lock;   /* protects the next four */
 	u32 table_used;               /* the last id taken from the table */
 	struct frameset table_free;   /* ids up to that that are free */
 	u32 table_free_count;         /* of them */
+	u32 table_seq;                /* where a descriptor's seq starts in its first life */
 	struct mutex resize_lock;     /* held for the whole of a cache_resize() */
 
 	struct spinlock lru_lock; /* protects the lists, the folios' links and the counts */

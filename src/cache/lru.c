@@ -88,7 +88,7 @@ void lru_halve(struct cache *c, struct folio *at, struct folio *f)
 	spin_lock(&c->lru_lock);
 	flags = atomic_load_explicit(&at->flags, memory_order_relaxed);
 	atomic_fetch_or_explicit(&f->flags, flags & FOLIO_ACTIVE, memory_order_relaxed);
-	at->order--;
+	folio_put(at->order, (u8)(at->order - 1));
 	assert(f->order == at->order);
 	if (flags & FOLIO_RECLAIM)
 		link_at_old_end(c, list_of(c, at), f);

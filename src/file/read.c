@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffered reads: folio by folio, each found or brought in by readahead, made valid where
- * it is not, copied. Linux writeback reference, section 7, for what is read when.
+ * Buffered reads: folio by folio, each found (hit.c), or else brought in by readahead, made valid
+ * where it is not, copied. Linux writeback reference, section 7, for what is read when.
  */
 #include "cache/fill.h"
-#include "file/inner.h"
+#include "file/hit.h"
 #include <errno.h>
 #include <string.h>
 
-#define READ_BATCH 15 /* folios of one lookup */
+#define READ_BATCH 15 /* folios between two points where others get their turn */
 
 /* A read in progress: [position, end) bytes are still to be copied. */
 struct read {
 	struct file *file;
 	char *to; /* NULL without contents */
 	u64 position, end;
+	bool goes_on; /* who reads on behind it will find cached pages */
 };
 
 static void miss(struct read *r, u64 page)
@@ -74,11 +75,17 @@ static struct block_run wanted(const struct read *r, const struct folio *f)
 	return (struct block_run){ first, (u32)(end - first) };
 }
 
+/* The bytes of the read that lie in the folio. */
+static u64 bytes_in(const struct read *r, const struct folio *f)
+{
+	return min_u64(r->end, folio_end(f) << PAGE_SHIFT) - r->position;
+}
+
 /*
- * Makes what the read wants of the folio valid. -ESTALE: the folio is no longer the one at
- * this place, look again.
+ * Makes what the read wants of the folio valid and copies it. -ESTALE: the folio is no longer
+ * the one at this place, look again.
  */
-static int make_valid(struct read *r, struct folio *f)
+static int copy_locked(struct read *r, struct folio *f)
 {
 	struct inode *inode = r->file->inode;
 	struct block_run want;
@@ -100,63 +107,94 @@ static int make_valid(struct read *r, struct folio *f)
 		end = max_u64(end, want.first + want.count);
 		rc = folio_read(f, first, (u32)(end - first));
 	}
+	if (!rc && r->to && inode->m.cache->arena.memory)
+		memcpy(r->to, folio_address(f, r->position), bytes_in(r, f));
 	folio_unlock(f);
 	return rc;
 }
 
-static void copy_out(struct read *r, struct folio *f)
+/* Copies from a pinned folio if what the read wants of it is valid and stays as it is. */
+static bool copy_unlocked(struct read *r, struct folio *f)
 {
-	u64 n = min_u64(r->end, folio_end(f) << PAGE_SHIFT) - r->position;
-	const void *from = r->to ? folio_address(f, r->position) : NULL;
+	struct mapping *m = &r->file->inode->m;
+	struct block_run want;
+	u32 seq;
 
-	if (from) {
-		memcpy(r->to, from, n);
+	if (!folio_look(f, &seq))
+		return false;
+	want = wanted(r, f);
+	if (!mapping_blocks_uptodate(m, f, want.first, want.count))
+		return false;
+	if (r->to && m->cache->arena.memory)
+		folio_copy_racy(r->to,
+				(char *)arena_bytes(&m->cache->arena, f->frame) + r->position -
+					((u64)f->index << PAGE_SHIFT),
+				bytes_in(r, f));
+	return folio_unchanged(f, seq);
+}
+
+/* n bytes of one folio have been copied. */
+static void copied(struct read *r, u64 n)
+{
+	if (r->to)
 		r->to += n;
-	}
 	world_spend(COST_LOOKUP, 1);
 	world_spend(COST_COPY, div_roundup(n, PAGE_SIZE));
 	r->position += n;
-	if (!r->file->noreuse)
-		folio_mark_accessed(f);
 }
 
-/* Copies what is valid and needs nothing else, many folios for one lookup; false: nothing was. */
-static bool read_valid(struct read *r)
+/* Copies what is valid and needs nothing else; false: nothing was. */
+static bool read_hits(struct read *r)
 {
-	struct mapping *m = &r->file->inode->m;
-	struct folio *batch[READ_BATCH];
-	u32 n = mapping_find_valid(m, r->position >> PAGE_SHIFT, pages_of(r->end), batch,
-				   READ_BATCH);
+	u32 folios = 0;
 
-	for (u32 i = 0; i < n; i++) {
-		copy_out(r, batch[i]);
-		folio_unpin(m->cache, batch[i]);
+	while (folios < READ_BATCH && r->position < r->end) {
+		u64 n = hit_read(r->file->inode, r->to, r->position, r->end, !r->file->noreuse,
+				 &r->goes_on);
+
+		if (!n)
+			break;
+		copied(r, n);
+		folios++;
 	}
 	world_breathe();
-	return n > 0;
+	return folios > 0;
 }
 
 /* Reads one folio's worth. */
 static int read_step(struct read *r)
 {
 	struct cache *c = r->file->inode->m.cache;
-	struct block_run want;
 	struct folio *f;
-	int rc;
+	int rc = 0;
 
+	r->goes_on = false;
 	f = bring_in(r, r->position >> PAGE_SHIFT, &rc);
 	if (!f)
 		return rc;
 	if (atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_MARK)
 		passed_mark(r, f);
-	want = wanted(r, f);
-	if (!mapping_blocks_uptodate(&r->file->inode->m, f, want.first, want.count))
-		rc = make_valid(r, f);
-	if (!rc)
-		copy_out(r, f);
+	if (!copy_unlocked(r, f))
+		rc = copy_locked(r, f);
+	if (!rc) {
+		copied(r, bytes_in(r, f));
+		if (!r->file->noreuse)
+			folio_mark_accessed(f);
+	}
 	folio_unpin(c, f);
 	world_breathe();
 	return rc == -ESTALE ? 0 : rc;
+}
+
+/*
+ * Notes where the read ended, for a miss right behind it. Readers who share an open file share
+ * that word too, so it is left alone where no such miss is in sight; but not in the simulated world,
+ * where each read counts as it does in Linux.
+ */
+static void note_end(struct read *r)
+{
+	if (!r->goes_on || world_is_sim())
+		atomic_store_explicit(&r->file->ra.previous_end, r->position, memory_order_relaxed);
 }
 
 ssize_t file_pread(struct file *f, void *buf, size_t length, u64 offset)
@@ -175,13 +213,10 @@ ssize_t file_pread(struct file *f, void *buf, size_t length, u64 offset)
 		rwsem_lock_shared(&inode->lock);
 	r.end = min_u64(offset + length, size_now(inode));
 	while (r.position < r.end && !rc)
-		if (!read_valid(&r))
+		if (!read_hits(&r))
 			rc = read_step(&r);
-	if (r.position > offset) {
-		mutex_lock(&f->ra_lock);
-		f->ra.previous_end = r.position;
-		mutex_unlock(&f->ra_lock);
-	}
+	if (r.position > offset)
+		note_end(&r);
 	if (locks)
 		rwsem_unlock_shared(&inode->lock);
 	return r.position > offset ? (ssize_t)(r.position - offset) : rc;

@@ -7,12 +7,13 @@
  *
  * Under write_lock=inode the file's lock is held for the whole call, the sleep included
  * (2.1). Under write_lock=folio sleeping happens outside all locks, and writers within the
- * file's size share the lock, so they only meet on the same folio.
+ * file's size share the lock, or need none where the folio is there, so they only meet on
+ * the same folio.
  *
  * What a small write does to a large clean folio is the policy's choice (section 12).
  */
 #include "cache/fill.h"
-#include "file/inner.h"
+#include "file/hit.h"
 #include <errno.h>
 #include <string.h>
 
@@ -195,14 +196,64 @@ static void account(struct write *w, struct folio *f, struct dirtied d)
 		note_background(all);
 }
 
+/* Copies the step's bytes into its locked folio. */
+static void copy_in(struct write *w, struct folio *f)
+{
+	if (w->from && w->inode->m.cache->arena.memory) {
+		folio_change_begin(f);
+		memcpy(folio_address(f, w->position), w->from, w->bytes);
+		folio_change_end(f);
+		w->from += w->bytes;
+	}
+	world_spend(COST_LOOKUP, 1);
+	world_spend(COST_COPY, div_roundup(w->bytes, PAGE_SIZE));
+}
+
+/* Makes the step's blocks in its locked, pinned folio dirty. */
+static struct dirtied set_dirty(const struct write *w, struct folio *f)
+{
+	u32 size = w->inode->block_bytes;
+	u64 first = w->position / size, end = div_roundup(w->position + w->bytes, size);
+
+	return folio_set_dirty(f, first, (u32)(end - first));
+}
+
+/*
+ * A step whose folio is cached and free, under that folio's lock alone (hit.c); false: it is not,
+ * and nothing was done.
+ */
+static bool write_hit(struct write *w)
+{
+	struct cache *c = w->inode->m.cache;
+	bool dirty;
+	struct folio *f;
+
+	if (inode_policy(w->inode)->small_write != SMALL_WRITE_KEEP)
+		return false;
+	f = hit_lock(w->inode, w->position, w->bytes, &dirty);
+	if (!f)
+		return false;
+	w->bytes = min_u64(w->bytes, (folio_end(f) << PAGE_SHIFT) - w->position);
+	copy_in(w, f);
+	folio_mark_accessed(f);
+	if (!dirty) {
+		folio_pin(f);
+		account(w, f, set_dirty(w, f));
+		folio_unlock(f);
+		folio_unpin(c, f);
+	} else {
+		folio_unlock(f);
+	}
+	w->position += w->bytes;
+	return true;
+}
+
 /* Writes one step's bytes into its folio. */
 static int write_step(struct write *w)
 {
 	struct mapping *m = &w->inode->m;
-	u32 size = w->inode->block_bytes;
 	struct dirtied d;
 	struct folio *f;
-	void *to;
 	int rc;
 
 	f = get_folio(w, &rc);
@@ -214,20 +265,12 @@ static int write_step(struct write *w)
 		put_locked(m->cache, f);
 		return rc;
 	}
-	to = w->from ? folio_address(f, w->position) : NULL;
-	if (to) {
-		memcpy(to, w->from, w->bytes);
-		w->from += w->bytes;
-	}
-	world_spend(COST_LOOKUP, 1);
-	world_spend(COST_COPY, div_roundup(w->bytes, PAGE_SIZE));
-	d = folio_set_dirty(f, w->position / size,
-			    (u32)(div_roundup(w->position + w->bytes, size) - w->position / size));
+	copy_in(w, f);
+	d = set_dirty(w, f);
 	folio_mark_accessed(f);
-	w->position += w->bytes;
-	if (w->position > size_now(w->inode))
-		atomic_store_explicit(&w->inode->size, w->position, memory_order_release);
-	w->position -= w->bytes;
+	if (w->position + w->bytes > size_now(w->inode))
+		atomic_store_explicit(&w->inode->size, w->position + w->bytes,
+				      memory_order_release);
 	account(w, f, d);
 	w->position += w->bytes;
 	put_locked(m->cache, f);
@@ -274,6 +317,10 @@ static int write_shared(struct write *w)
 		rc = throttle_poll(w->inode->wb, false);
 		if (rc)
 			break;
+		if (write_hit(w)) {
+			world_breathe();
+			continue;
+		}
 		rwsem_lock_shared(lock);
 		grows = w->position + w->bytes > size_now(w->inode);
 		if (grows) {

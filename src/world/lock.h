@@ -35,7 +35,9 @@
 	X(ARENA, "arena")           /* arena.lock: free pages and descriptors */                \
 	X(DOMAIN, "domain")         /* domain.lock: limits and proportions */                   \
 	X(BANDWIDTH, "bandwidth")   /* bandwidth.lock: a device's estimates */                  \
-	X(DEVICE, "device")         /* device internals */
+	X(DEVICE, "device")         /* device internals */                                      \
+	X(EPOCH_CLOCK, "epochs")    /* epoch.c: who moves the clock */                          \
+	X(EPOCH, "retired")         /* epoch.c: what waits to be freed */
 
 enum lock_rank {
 #define RANK_ENUM(name, text) RANK_##name,
@@ -137,6 +139,14 @@ static inline void spin_lock(struct spinlock *l)
 	if (unlikely(!lock_try_word(&l->state, 1)))
 		spin_lock_slow(l);
 	lock_check_taken(l, l->rank, true);
+}
+
+static inline bool spin_trylock(struct spinlock *l)
+{
+	if (!lock_try_word(&l->state, 1))
+		return false;
+	lock_check_taken(l, l->rank, true);
+	return true;
 }
 
 static inline void spin_unlock(struct spinlock *l)
