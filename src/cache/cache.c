@@ -37,12 +37,13 @@ int cache_init(struct cache *c, const struct cache_config *config)
 	assert(config->memory_pages > config->reserve_pages);
 	if (max >= ARENA_NONE)
 		return -EINVAL;
-	*c = (struct cache){ .config = *config };
+	*c = (struct cache){ .config = *config, .table_seq = 1 };
 	spin_init(&c->lru_lock, RANK_LRU);
 	spin_init(&c->table_lock, RANK_ARENA);
 	mutex_init(&c->resize_lock, RANK_RESIZE);
 	ledger_init(&c->ledger);
-	if (make_table(c, max) || arena_init(&c->arena, &arena)) {
+	if (make_table(c, max) || arena_init(&c->arena, &arena) ||
+	    (config->reclaim == RECLAIM_S3FIFO && ghost_init(&c->ghost, max))) {
 		cache_discard(c);
 		return -ENOMEM;
 	}
@@ -61,6 +62,7 @@ void cache_finish(struct cache *c)
 void cache_discard(struct cache *c)
 {
 	arena_finish(&c->arena);
+	ghost_finish(&c->ghost);
 	frameset_finish(&c->table_free);
 	memory_finish(&c->table);
 }

@@ -48,14 +48,15 @@ struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order)
 		f = &c->folios[id];
 	} else if (c->table_used < c->arena.max_frames) {
 		f = &c->folios[++c->table_used];
-		atomic_store_explicit(&f->seq, (c->table_seq + 2) | 1, memory_order_relaxed);
+		if (!atomic_load_explicit(&f->seq, memory_order_relaxed)) /* its first life */
+			atomic_store_explicit(&f->seq, c->table_seq, memory_order_relaxed);
 	}
 	spin_unlock(&c->table_lock);
 	if (!f)
 		return NULL;
 	assert(!f->mapping && atomic_load(&f->seq) & 1 && !atomic_load(&f->pins));
 	atomic_fetch_and_explicit(&f->flags, FOLIO_LOCKED | FOLIO_WAITERS, memory_order_relaxed);
-	f->lru_next = f->lru_prev = 0;
+	assert(!f->lru_next && !f->lru_prev);
 	folio_put(f->frame, frame);
 	folio_put(f->order, (u8)order);
 	atomic_store_explicit(&f->pins, 1, memory_order_relaxed);
