@@ -48,8 +48,7 @@ struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order)
 		f = &c->folios[id];
 	} else if (c->table_used < c->arena.max_frames) {
 		f = &c->folios[++c->table_used];
-		if (!atomic_load_explicit(&f->seq, memory_order_relaxed)) /* its first life */
-			atomic_store_explicit(&f->seq, c->table_seq, memory_order_relaxed);
+		atomic_store_explicit(&f->seq, (c->table_seq + 2) | 1, memory_order_relaxed);
 	}
 	spin_unlock(&c->table_lock);
 	if (!f)

@@ -54,8 +54,8 @@ static bool is_remembered(struct cache *c, const struct folio *f)
 {
 	u64 window = cache_pages(c) / 10 * 9;
 
-	return c->ghost.slot && ghost_take(&c->ghost, f->mapping->id, f->index,
-					   (u32)min_u64(window, UINT32_MAX));
+	return c->ghost.slot &&
+	       ghost_take(&c->ghost, f->mapping->id, f->index, (u32)min_u64(window, UINT32_MAX));
 }
 
 void lru_add(struct cache *c, struct folio *f)

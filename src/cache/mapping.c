@@ -255,6 +255,11 @@ static bool remove_idle(struct mapping *m, struct folio *f)
 	return idle;
 }
 
+bool mapping_drop_landed(struct mapping *m, struct folio *f)
+{
+	return remove_idle(m, f);
+}
+
 u64 mapping_evict_range(struct mapping *m, u64 first, u64 end, u64 *folios)
 {
 	u64 page, before = m->pages, gone = 0;

@@ -18,7 +18,6 @@
  * sees what they did, or they come to the folio after it and find its bytes there.
  */
 #include "file/hit.h"
-#include <string.h>
 
 #define TRIES 3 /* looks at a folio that is being changed */
 
@@ -112,36 +111,39 @@ static bool goes_on_from(const struct found *at, u64 page, u64 next)
 	       (index_load(&at->leaf->tag[TAG_PRESENT]) >> next % LEAF_PAGES & 3) == 3;
 }
 
-u64 hit_read(struct inode *inode, void *to, u64 position, u64 end, bool used, bool *goes_on)
+u64 hit_read(struct read *r, bool used)
 {
+	struct inode *inode = r->file->inode;
 	struct mapping *m = &inode->m;
-	const char *memory = m->cache->arena.memory;
-	u64 page = position >> PAGE_SHIFT;
+	const char *memory = m->cache->arena.memory.base;
+	u64 page = r->position >> PAGE_SHIFT;
 
 	for (unsigned i = 0; i < TRIES; i++) {
+		struct buffers to = r->to;
 		struct found at;
-		bool ok;
 		u64 stop = 0;
+		bool ok;
 
 		world_read_begin();
 		ok = find(m, page, &at);
 		if (ok) {
-			stop = min_u64(end, at.end << PAGE_SHIFT);
-			ok = is_readable(inode, &at, position, stop);
-			*goes_on = goes_on_from(&at, page, stop >> PAGE_SHIFT);
+			stop = min_u64(r->end, at.end << PAGE_SHIFT);
+			ok = is_readable(inode, &at, r->position, stop);
+			r->goes_on = goes_on_from(&at, page, stop >> PAGE_SHIFT);
 		}
 		world_read_end();
 		if (!ok)
 			return 0;
-		if (to && memory)
-			folio_copy_racy(to,
-					memory + ((u64)at.frame << PAGE_SHIFT) + position -
-						(at.first << PAGE_SHIFT),
-					stop - position);
+		buffers_fill(&to,
+			     memory ? memory + ((u64)at.frame << PAGE_SHIFT) + r->position -
+					      (at.first << PAGE_SHIFT)
+				    : NULL,
+			     stop - r->position);
 		if (likely(folio_unchanged(at.folio, at.seq))) {
+			r->to = to;
 			if (used)
 				folio_mark_accessed(at.folio);
-			return stop - position;
+			return stop - r->position;
 		}
 	}
 	return 0;
@@ -177,16 +179,21 @@ struct folio *hit_lock(struct inode *inode, u64 position, u64 bytes, bool *dirty
 	struct mapping *m = &inode->m;
 	struct folio *f = NULL;
 	struct found at;
+	bool ok;
 
 	world_read_begin();
 	if (find(m, position >> PAGE_SHIFT, &at) && folio_trylock(at.folio)) {
 		f = at.folio;
-		if (may_write(inode, f, position, bytes)) {
+		ok = may_write(inode, f, position, bytes);
+		if (ok) {
 			u64 stop = min_u64(position + bytes, folio_end(f) << PAGE_SHIFT);
 
 			*dirty = blocks_are(m, BLOCK_DIRTY, position / inode->block_bytes,
 					    div_roundup(stop, inode->block_bytes));
-		} else {
+		}
+		/* where there may be holes, what is clean may have no room */
+		if (!ok ||
+		    (!*dirty && atomic_load_explicit(&inode->sparse, memory_order_relaxed))) {
 			folio_unlock(f);
 			f = NULL;
 		}
