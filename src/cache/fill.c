@@ -22,19 +22,24 @@ struct fill_io {
 	struct iovec vec[];
 };
 
-void *folio_address(struct folio *f, u64 offset)
+void *folio_bytes(struct cache *c, const struct folio *f, u64 offset)
 {
-	struct arena *a = &f->mapping->cache->arena;
+	struct arena *a = &c->arena;
 
 	assert(offset >> PAGE_SHIFT >= f->index && offset >> PAGE_SHIFT < folio_end(f));
-	if (!a->memory.base)
+	if (!a->memory)
 		return NULL;
 	return (char *)arena_bytes(a, f->frame) + (offset - ((u64)f->index << PAGE_SHIFT));
 }
 
+void *folio_address(struct folio *f, u64 offset)
+{
+	return folio_bytes(f->mapping->cache, f, offset);
+}
+
 void folio_zero_bytes(struct folio *f, u64 offset, u64 length)
 {
-	if (!length || !f->mapping->cache->arena.memory.base)
+	if (!length || !f->mapping->cache->arena.memory)
 		return;
 	folio_change_begin(f);
 	memset(folio_address(f, offset), 0, length);
@@ -85,12 +90,40 @@ static struct folio *own_folio(struct mapping *m, u64 page)
 	return f;
 }
 
+#define CACHE_IOS_AWAITED (1u << 31) /* in cache.ios: somebody parks on it */
+
+void cache_io_begin(struct cache *c)
+{
+	atomic_fetch_add_explicit(&c->ios, 1, memory_order_relaxed);
+}
+
+void cache_io_end(struct cache *c)
+{
+	u32 was = atomic_fetch_sub_explicit(&c->ios, 1, memory_order_release);
+
+	assert(was & ~CACHE_IOS_AWAITED);
+	if (was == (CACHE_IOS_AWAITED | 1)) /* *c may be gone: as in completion_done() */
+		world_unpark(&c->ios, ~0u);
+}
+
+void cache_io_wait(struct cache *c)
+{
+	u32 ios = atomic_fetch_or(&c->ios, CACHE_IOS_AWAITED) | CACHE_IOS_AWAITED;
+
+	while (ios & ~CACHE_IOS_AWAITED) {
+		world_park_for(&c->ios, ios, WORLD_NEVER, "I/Os under way");
+		ios = atomic_load_explicit(&c->ios, memory_order_acquire);
+	}
+}
+
 static void fill_end(struct io *io, int error)
 {
 	struct fill_io *r = container_of(io, struct fill_io, io);
+	struct cache *c = r->m->cache; /* the mapping may go as soon as its folios are unlocked */
 
 	mapping_filled(r->m, r->first_page, r->pages, !error);
 	free(r);
+	cache_io_end(c);
 }
 
 static void zero_stretch(struct fill *fill)
@@ -123,7 +156,7 @@ static u32 stretch_vec(struct fill *fill, struct iovec *vec)
 void fill_flush(struct fill *fill)
 {
 	struct mapping *m = fill->m;
-	bool contents = m->cache->arena.memory.base != NULL;
+	bool contents = m->cache->arena.memory != NULL;
 	struct fill_io *r;
 
 	if (!fill->pages)
@@ -152,6 +185,7 @@ void fill_flush(struct fill *fill)
 		r->io.vec_count = stretch_vec(fill, r->vec);
 	}
 	fill->pages = 0;
+	cache_io_begin(m->cache);
 	device_submit(store_device(m->store), &r->io);
 }
 

@@ -48,7 +48,8 @@ struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order)
 		f = &c->folios[id];
 	} else if (c->table_used < c->arena.max_frames) {
 		f = &c->folios[++c->table_used];
-		atomic_store_explicit(&f->seq, (c->table_seq + 2) | 1, memory_order_relaxed);
+		if (!atomic_load_explicit(&f->seq, memory_order_relaxed)) /* its first life */
+			atomic_store_explicit(&f->seq, c->table_seq, memory_order_relaxed);
 	}
 	spin_unlock(&c->table_lock);
 	if (!f)
@@ -123,13 +124,18 @@ void folio_pin(struct folio *f)
 void folio_unpin(struct cache *c, struct folio *f)
 {
 	u16 before = atomic_fetch_sub_explicit(&f->pins, 1, memory_order_acq_rel);
+	unsigned order;
+	u32 frame;
 
 	assert(before > 0);
 	if (before > 1)
 		return;
 	assert(!f->mapping);
-	arena_free(&c->arena, f->frame, f->order);
+	frame = f->frame;
+	order = f->order;
+	/* in this order: who gets a frame finds a descriptor for it */
 	descriptor_put(c, f);
+	arena_free(&c->arena, frame, order);
 }
 
 /* Parks until the flags are no longer `flags`, having announced it. */

@@ -23,7 +23,7 @@ static bool move(struct cache *c, struct folio *f)
 
 	if (to == ARENA_NONE)
 		return false;
-	if (c->arena.memory.base)
+	if (c->arena.memory)
 		memcpy(arena_bytes(&c->arena, to), arena_bytes(&c->arena, from),
 		       (size_t)PAGE_SIZE << order);
 	moved = folio_move(f, to);
@@ -84,6 +84,9 @@ static void empty_the_end(struct cache *c, u64 deadline)
 	}
 }
 
+/* No descriptor lives so often while somebody copies a few bytes of a folio it once was. */
+#define SEQ_STEP (1u << 24)
+
 /*
  * Descriptors at the end of the table that are free go back to the system, once nobody can
  * find them any more. Some may be in use again by then, and stay. Who found one before and
@@ -95,12 +98,10 @@ static void trim_table(struct cache *c)
 
 	spin_lock(&c->table_lock);
 	while (c->table_used && frameset_has(&c->table_free, c->table_used)) {
-		u32 seq = atomic_load(&c->folios[c->table_used].seq);
-
-		c->table_seq = seq > c->table_seq ? seq : c->table_seq;
 		frameset_del(&c->table_free, c->table_used--);
 		c->table_free_count--;
 	}
+	c->table_seq += SEQ_STEP;
 	spin_unlock(&c->table_lock);
 	world_read_synchronize();
 	spin_lock(&c->table_lock);

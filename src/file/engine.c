@@ -115,7 +115,7 @@ int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_
 
 void engine_memory(struct engine *e, struct engine_memory *out)
 {
-	struct memory_use arena = memory_use(&e->cache.arena.memory);
+	struct memory_use arena = memory_use(&e->cache.arena.ram);
 
 	*out = (struct engine_memory){
 		.arena_bytes = arena.resident_bytes,
@@ -222,7 +222,7 @@ bool engine_audit(struct engine *e, char *why, size_t why_size)
 		struct inode *inode = list_entry(n, struct inode, all);
 
 		ok = ok && mapping_audit(&inode->m, &sum, why, why_size);
-		pages += inode->m.pages;
+		pages += folio_get(inode->m.pages);
 	}
 	mutex_unlock(&e->inodes_lock);
 	return ok && cache_audit(&e->cache, &sum, pages, why, why_size);

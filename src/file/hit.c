@@ -115,7 +115,7 @@ u64 hit_read(struct read *r, bool used)
 {
 	struct inode *inode = r->file->inode;
 	struct mapping *m = &inode->m;
-	const char *memory = m->cache->arena.memory.base;
+	const char *memory = m->cache->arena.memory;
 	u64 page = r->position >> PAGE_SHIFT;
 
 	for (unsigned i = 0; i < TRIES; i++) {
