@@ -7,7 +7,6 @@
  *
  *	bench_hit [DIRECTORY]		of the kernel's file; else $SLUICE_BENCH_DIR, else /var/tmp
  */
-#include "base/rng.h"
 #include "bench.h"
 #include "file/inner.h"
 #include <fcntl.h>
@@ -15,10 +14,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MIB     (1ull << 20)
-#define GIB     (1ull << 30)
-#define ROUNDS  7
-#define OFFSETS 65536 /* of a pattern; the pattern is gone through again and again */
+#define MIB    (1ull << 20)
+#define GIB    (1ull << 30)
+#define ROUNDS 7
+#define MOVES  65536 /* of a contestant's turn */
+
+/* Random places: multiples of `unit` below `span`. */
+struct pattern {
+	u64 span, unit;
+	u64 state;
+};
+
+static inline u64 next_offset(struct pattern *p)
+{
+	/* Knuth's multiplier; the high bits are as good as need be */
+	p->state = p->state * 6364136223846793005ull + 1442695040888963407ull;
+	return ((p->state >> 32) * (p->span / p->unit) >> 32) * p->unit;
+}
 
 /* A contestant: who moves `bytes` at each offset of the pattern, n times. */
 struct run;
@@ -27,7 +39,7 @@ typedef void (*mover)(struct run *r, u64 n);
 struct run {
 	const char *name;
 	mover move;
-	const u64 *offsets;
+	struct pattern pattern;
 	size_t bytes;
 	char *memory;
 	struct file *file;
@@ -38,7 +50,8 @@ struct run {
 
 static struct engine *engine;
 static struct device *device;
-static u64 offsets_hot[OFFSETS], offsets_large[OFFSETS], offsets_small[OFFSETS];
+static const struct pattern hot = { MIB, PAGE_SIZE, 1 }, large = { GIB, PAGE_SIZE, 1 },
+			    small = { GIB, 512, 1 };
 
 static u64 cpu_now(void)
 {
@@ -51,7 +64,7 @@ static u64 cpu_now(void)
 static void by_memcpy(struct run *r, u64 n)
 {
 	for (u64 i = 0; i < n; i++) {
-		memcpy(r->buf, r->memory + r->offsets[i % OFFSETS], r->bytes);
+		memcpy(r->buf, r->memory + next_offset(&r->pattern), r->bytes);
 		bench_keep(r->buf);
 	}
 }
@@ -59,7 +72,7 @@ static void by_memcpy(struct run *r, u64 n)
 static void into_memory(struct run *r, u64 n)
 {
 	for (u64 i = 0; i < n; i++) {
-		memcpy(r->memory + r->offsets[i % OFFSETS], r->buf, r->bytes);
+		memcpy(r->memory + next_offset(&r->pattern), r->buf, r->bytes);
 		bench_keep(r->memory);
 	}
 }
@@ -75,25 +88,25 @@ static void check(ssize_t got, size_t wanted)
 static void by_pread(struct run *r, u64 n)
 {
 	for (u64 i = 0; i < n; i++)
-		check(pread(r->fd, r->buf, r->bytes, (off_t)r->offsets[i % OFFSETS]), r->bytes);
+		check(pread(r->fd, r->buf, r->bytes, (off_t)next_offset(&r->pattern)), r->bytes);
 }
 
 static void by_pwrite(struct run *r, u64 n)
 {
 	for (u64 i = 0; i < n; i++)
-		check(pwrite(r->fd, r->buf, r->bytes, (off_t)r->offsets[i % OFFSETS]), r->bytes);
+		check(pwrite(r->fd, r->buf, r->bytes, (off_t)next_offset(&r->pattern)), r->bytes);
 }
 
 static void by_read_hit(struct run *r, u64 n)
 {
 	for (u64 i = 0; i < n; i++)
-		check(file_pread(r->file, r->buf, r->bytes, r->offsets[i % OFFSETS]), r->bytes);
+		check(file_pread(r->file, r->buf, r->bytes, next_offset(&r->pattern)), r->bytes);
 }
 
 static void by_write_hit(struct run *r, u64 n)
 {
 	for (u64 i = 0; i < n; i++)
-		check(file_pwrite(r->file, r->buf, r->bytes, r->offsets[i % OFFSETS]), r->bytes);
+		check(file_pwrite(r->file, r->buf, r->bytes, next_offset(&r->pattern)), r->bytes);
 }
 
 static double median_of(const double *ns)
@@ -129,15 +142,6 @@ static void contest(const char *title, struct run *runs, unsigned count, u64 n)
 	}
 	printf("\n");
 	fflush(stdout);
-}
-
-static void make_offsets(u64 *to, u64 span, u64 unit)
-{
-	struct rng rng;
-
-	rng_init(&rng, span);
-	for (u64 i = 0; i < OFFSETS; i++)
-		to[i] = rng_below(&rng, span / unit) * unit;
 }
 
 /* A file of that size, all cached, in folios of the policy's largest order. */
@@ -201,8 +205,8 @@ static int make_kernel_file(const char *directory, u64 size)
 	return fd;
 }
 
-static void reads(const char *title, u64 *offsets, size_t bytes, char *memory, struct file *f,
-		  int fd)
+static void reads(const char *title, struct pattern pattern, size_t bytes, char *memory,
+		  struct file *f, int fd)
 {
 	char *buf = malloc(bytes);
 	struct run runs[] = {
@@ -212,16 +216,16 @@ static void reads(const char *title, u64 *offsets, size_t bytes, char *memory, s
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(runs); i++) {
-		runs[i].offsets = offsets;
+		runs[i].pattern = pattern;
 		runs[i].bytes = bytes;
 		runs[i].buf = buf;
 	}
-	contest(title, runs, ARRAY_SIZE(runs), OFFSETS);
+	contest(title, runs, ARRAY_SIZE(runs), MOVES);
 	free(buf);
 }
 
-static void writes(const char *title, u64 *offsets, size_t bytes, char *memory, struct file *f,
-		   int fd)
+static void writes(const char *title, struct pattern pattern, size_t bytes, char *memory,
+		   struct file *f, int fd)
 {
 	char *buf = calloc(1, bytes);
 	struct run runs[] = {
@@ -231,11 +235,11 @@ static void writes(const char *title, u64 *offsets, size_t bytes, char *memory, 
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(runs); i++) {
-		runs[i].offsets = offsets;
+		runs[i].pattern = pattern;
 		runs[i].bytes = bytes;
 		runs[i].buf = buf;
 	}
-	contest(title, runs, ARRAY_SIZE(runs) - (fd < 0), OFFSETS);
+	contest(title, runs, ARRAY_SIZE(runs) - (fd < 0), MOVES);
 	free(buf);
 }
 
@@ -262,11 +266,11 @@ static void together(const char *title, mover move, struct file *f)
 
 	for (unsigned i = 0; i < 2; i++)
 		pairs[i] = (struct pair){ .run = { .move = move,
-						   .offsets = i ? offsets_large : offsets_small,
+						   .pattern = { GIB, PAGE_SIZE, i + 1 },
 						   .bytes = PAGE_SIZE,
 						   .file = f,
 						   .buf = calloc(1, PAGE_SIZE) },
-					  .n = OFFSETS * 4 };
+					  .n = MOVES * 4 };
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		struct task *task;
 
@@ -308,22 +312,18 @@ int main(int argc, char **argv)
 	struct file *f;
 	int fd = make_kernel_file(directory ? directory : "/var/tmp", GIB);
 
-	make_offsets(offsets_hot, MIB, PAGE_SIZE);
-	make_offsets(offsets_large, GIB, PAGE_SIZE);
-	make_offsets(offsets_small, GIB, 512);
 	make_engine();
 	for (u32 order = 0; order <= 9; order += 3) {
 		char title[64];
 
 		f = make_file(GIB, order, false);
 		snprintf(title, sizeof(title), "read 4 KiB, 1 GiB, order %u", order);
-		reads(title, offsets_large, PAGE_SIZE, memory, f, fd);
+		reads(title, large, PAGE_SIZE, memory, f, fd);
 		snprintf(title, sizeof(title), "read 4 KiB, 1 MiB, order %u", order);
-		reads(title, offsets_hot, PAGE_SIZE, memory, f, fd);
+		reads(title, hot, PAGE_SIZE, memory, f, fd);
 		snprintf(title, sizeof(title), "read 512 B, 1 GiB, order %u", order);
-		reads(title, offsets_small, 512, memory, f, fd);
+		reads(title, small, 512, memory, f, fd);
 		if (order == 9) {
-			make_offsets(offsets_small, GIB, PAGE_SIZE);
 			together("read 4 KiB, 1 GiB", by_read_hit, f);
 		}
 		drop_file(f);
@@ -333,9 +333,9 @@ int main(int argc, char **argv)
 
 		f = make_file(GIB, order, true);
 		snprintf(title, sizeof(title), "write 4 KiB, 1 GiB, order %u", order);
-		writes(title, offsets_large, PAGE_SIZE, memory, f, order ? -1 : fd);
+		writes(title, large, PAGE_SIZE, memory, f, order ? -1 : fd);
 		snprintf(title, sizeof(title), "write 4 KiB, 1 MiB, order %u", order);
-		writes(title, offsets_hot, PAGE_SIZE, memory, f, order ? -1 : fd);
+		writes(title, hot, PAGE_SIZE, memory, f, order ? -1 : fd);
 		if (order == 9)
 			together("write 4 KiB, 1 GiB", by_write_hit, f);
 		drop_file(f);
