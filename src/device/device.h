@@ -215,6 +215,11 @@ void store_set_end(struct store *s, u64 size_bytes);
 /* Pages [page, page + n) that were ever written: true if any was (or might have been). */
 bool store_any_written(const struct store *s, u64 page, u64 n);
 /*
+ * The first page of [page, end) that was ever written, or with `written` false the first that was
+ * not; `end` if there is none.
+ */
+u64 store_next(const struct store *s, u64 page, u64 end, bool written);
+/*
  * Makes `size_bytes` exist and count as written, zeros where nothing was, without any
  * I/O; never shortens.
  */

@@ -52,6 +52,16 @@ bool real_store_any_written(struct store *s, u64 page, u64 n)
 	return n && page < div_roundup(real_store_size(s), PAGE_SIZE);
 }
 
+/* Without knowing of holes: all that there is was written. */
+u64 real_store_next(struct store *s, u64 page, u64 end, bool written)
+{
+	u64 pages = div_roundup(real_store_size(s), PAGE_SIZE);
+
+	if (written)
+		return page < pages ? page : end;
+	return min_u64(max_u64(page, pages), end);
+}
+
 void real_store_resized(struct real_store *r, u64 size_bytes)
 {
 	atomic_store(&r->size, size_bytes);

@@ -62,6 +62,11 @@ bool store_any_written(const struct store *s, u64 page, u64 n)
 	return s->ops->any_written(looked_at(s), page, n);
 }
 
+u64 store_next(const struct store *s, u64 page, u64 end, bool written)
+{
+	return page < end ? s->ops->next(looked_at(s), page, end, written) : end;
+}
+
 int store_lay_out(struct store *s, u64 size_bytes)
 {
 	return size_bytes > STORE_SIZE_MAX ? -EFBIG : s->ops->lay_out(s, size_bytes);

@@ -12,6 +12,7 @@ struct store_ops {
 	int (*truncate)(struct store *s, u64 size_bytes);
 	void (*set_end)(struct store *s, u64 size_bytes); /* NULL: it writes whole blocks */
 	bool (*any_written)(struct store *s, u64 page, u64 n);
+	u64 (*next)(struct store *s, u64 page, u64 end, bool written);
 	int (*lay_out)(struct store *s, u64 size_bytes);
 	int (*reserve)(struct store *s, u64 offset_bytes, u64 length_bytes); /* NULL: no need */
 	int (*punch)(struct store *s, u64 page, u64 n);

@@ -97,6 +97,7 @@ static const struct store_ops custom_ops = {
 	.truncate = custom_truncate,
 	.set_end = real_store_set_end,
 	.any_written = real_store_any_written,
+	.next = real_store_next,
 	.lay_out = custom_lay_out,
 	.reserve = custom_reserve,
 	.punch = custom_punch,

@@ -173,6 +173,28 @@ static int fd_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
 	return error;
 }
 
+/* A page with some data in it counts as written. */
+static u64 fd_next(struct store *s, u64 page, u64 end, bool written)
+{
+	struct fd_store *f = fd_store_of_store(s);
+
+	while (page < end) {
+		off_t from = (off_t)(page << PAGE_SHIFT);
+		off_t at = lseek(f->fd, from, written ? SEEK_DATA : SEEK_HOLE);
+
+		if (at < 0 && errno != ENXIO) /* it knows no holes */
+			return real_store_next(s, page, end, written);
+		if (at < 0) /* past the end */
+			return written ? end : page;
+		if (written)
+			return min_u64((u64)at >> PAGE_SHIFT, end);
+		if (at == from)
+			return page;
+		page = div_roundup((u64)at, PAGE_SIZE);
+	}
+	return end;
+}
+
 static int fd_punch(struct store *s, u64 page, u64 n)
 {
 	struct fd_store *f = fd_store_of_store(s);
@@ -205,6 +227,7 @@ static const struct store_ops fd_ops = {
 	.truncate = fd_truncate,
 	.set_end = real_store_set_end,
 	.any_written = real_store_any_written,
+	.next = fd_next,
 	.lay_out = fd_lay_out,
 	.reserve = fd_reserve,
 	.punch = fd_punch,

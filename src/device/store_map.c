@@ -68,6 +68,16 @@ static int map_store_truncate(struct store *store, u64 size_bytes)
 	return 0;
 }
 
+static u64 map_store_next(struct store *store, u64 page, u64 end, bool written)
+{
+	struct map_store *s = map_store_of(store);
+
+	spin_lock(&s->lock);
+	page = map_next(&s->map, page, end, written);
+	spin_unlock(&s->lock);
+	return page;
+}
+
 static int map_store_lay_out(struct store *store, u64 size_bytes)
 {
 	struct map_store *s = map_store_of(store);
@@ -199,6 +209,7 @@ static const struct store_ops map_store_ops = {
 	.size = map_store_size,
 	.truncate = map_store_truncate,
 	.any_written = map_store_any_written,
+	.next = map_store_next,
 	.lay_out = map_store_lay_out,
 	.punch = map_store_punch,
 	.execute = map_store_execute,
