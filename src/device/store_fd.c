@@ -97,8 +97,8 @@ static int fd_lay_out(struct store *s, u64 size_bytes)
 		error = size_bytes > real_store_size(s) ? call_ftruncate(f, size_bytes) : 0;
 	else if (f->block_device && size_bytes > real_store_size(s))
 		error = -ENOSPC;
-	if (!error && size_bytes > real_store_size(s))
-		real_store_resized(&f->real, size_bytes);
+	if (!error)
+		real_store_laid_out(&f->real, size_bytes);
 	return error;
 }
 
