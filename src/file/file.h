@@ -181,8 +181,8 @@ int file_sync_range(struct file *f, u64 offset, u64 length, unsigned flags);
  *	SEQUENTIAL	twice that; and with it NORMAL and RANDOM, for this file, from now on
  *	RANDOM		none: what is read is read
  *	WILLNEED	starts reading what is not cached, as far as the larger of the readahead
- *			window and the largest I/O of the device; waits for none of it, nor for memory: what there is no
- *			free or clean memory for is left out
+ *			window and the largest I/O of the device; waits for none of it, nor for
+ *			memory: what there is no free or clean memory for is left out
  *	DONTNEED	starts write-out of dirty pages without waiting, drops clean whole pages
  *	NOREUSE		reads of this file do not count as use (until NORMAL)
  */
