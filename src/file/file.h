@@ -47,7 +47,9 @@ enum file_io_flags {
 	/*
 	 * Leaves nothing in the cache. A write starts write-out of its range before it returns, and
 	 * its pages go as soon as they are written; a read drops what it brought in, but not
-	 * what was cached before. It is a service, not a promise: folios that others use stay.
+	 * what was cached before. It is a service, not a promise: folios that others use stay; a
+	 * page that was still being written by the write before goes with the next one that
+	 * continues it, or in its time; and with NOWAIT all go in their time.
 	 */
 	FILE_IO_DONTCACHE = 4,
 };
