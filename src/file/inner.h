@@ -43,6 +43,7 @@ struct read {
 	u64 position, end;
 	unsigned flags; /* enum file_io_flags */
 	bool goes_on;   /* the two pages behind what was read are known to be cached */
+	bool missed;    /* the last folio was not cached, or not valid */
 };
 
 /* A write in progress; the step is [position, position + bytes). */

@@ -163,13 +163,15 @@ static int read_edges(struct write *w, struct folio *f)
 	return 0;
 }
 
-/* Sheds what the dirty folio pins beyond its debt, when the cache pins more than the limit. */
+/* Sheds what the dirty folio pins beyond its debt, when more of the cache is pinned than may be. */
 static void shed_if_pinned(struct write *w, struct folio *f)
 {
-	struct writeback *all = w->inode->wb->all;
+	const struct policy *p = inode_policy(w->inode);
+	struct cache *c = w->inode->m.cache;
 
-	if (inode_policy(w->inode)->pinned != PINNED_SHED || !f->order ||
-	    ledger_level(&all->cache->ledger, LEVEL_PINNED) <= writeback_limits(all).thresh)
+	if (p->pinned != PINNED_SHED || !f->order ||
+	    ledger_level(&c->ledger, LEVEL_PINNED) * 10 <= cache_size(c) * p->pinned_share ||
+	    folio_dirty_pages(f) == folio_pages(f))
 		return;
 	folio_shed(f, w->position >> PAGE_SHIFT);
 	world_spend(COST_SPLIT, 1);
@@ -262,7 +264,7 @@ static bool write_hit(struct write *w)
 	w->bytes = min_u64(w->bytes, (folio_end(f) << PAGE_SHIFT) - w->position);
 	copy_in(w, f);
 	if (!(w->flags & FILE_IO_DONTCACHE))
-		folio_mark_accessed(f);
+		folio_note_use(f->mapping->cache, f, w->position >> PAGE_SHIFT, f->index);
 	if (!dirty) {
 		folio_pin(f);
 		account(w, f, set_dirty(w, f));
@@ -296,7 +298,7 @@ int write_step(struct write *w)
 	copy_in(w, f);
 	d = set_dirty(w, f);
 	if (!(w->flags & FILE_IO_DONTCACHE))
-		folio_mark_accessed(f);
+		folio_note_use(f->mapping->cache, f, w->position >> PAGE_SHIFT, f->index);
 	if (w->position + w->bytes > size_now(w->inode))
 		inode_set_size(w->inode, w->position + w->bytes);
 	account(w, f, d);
