@@ -281,3 +281,11 @@ int store_open_fd(struct device *d, int fd, struct store **out)
 	*out = &f->real.store;
 	return 0;
 }
+
+int store_reopen_fd(struct store *s, int fd)
+{
+	int rc = s->ops == &fd_ops ? fd_store_replace(fd_store_of_store(s), fd) : -EINVAL;
+
+	close(fd);
+	return rc;
+}

@@ -166,6 +166,22 @@ static int reopen(int fd, int flags)
 	return open(path, flags | O_CLOEXEC);
 }
 
+/* dup3() swaps the description in one step; I/O that is under way keeps the old one. */
+int fd_store_replace(struct fd_store *f, int fd)
+{
+	int direct = f->direct >= 0 ? reopen(fd, O_RDWR | O_DIRECT) : -1, rc = 0;
+
+	if (f->direct >= 0 && (direct < 0 || dup3(direct, f->direct, O_CLOEXEC) < 0))
+		rc = -errno;
+	if (!rc && dup3(fd, f->fd, O_CLOEXEC) < 0)
+		rc = -errno;
+	if (f->direct < 0)
+		posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM);
+	if (direct >= 0)
+		close(direct);
+	return rc;
+}
+
 void fd_store_probe(struct fd_store *f, bool want_direct)
 {
 	int flags = fcntl(f->fd, F_GETFL) & O_ACCMODE;

@@ -90,8 +90,9 @@ void *inode_owner(const struct inode *inode);
 /* Bytes that are not safe: of pages dirty or in flight, in whole pages. */
 u64 inode_unwritten_bytes(struct inode *inode);
 /*
- * Sets the size; what is cut off is gone. 0, -EFBIG, or the store's error: what is cut off is gone
- * from the cache all the same, and the size is as asked for, but the device may still hold more.
+ * Sets the size; what is cut off is gone. 0, -EFBIG, -EOPNOTSUPP (to make a caller's own store
+ * shorter that has no truncate), or the store's error: then the file keeps its size, but
+ * what was to be cut off may be older data, or zeros.
  */
 int inode_truncate(struct inode *inode, u64 size_bytes);
 /* Makes `size_bytes` exist and count as written on the device, without any I/O. */
@@ -179,8 +180,8 @@ int file_sync_range(struct file *f, u64 offset, u64 length, unsigned flags);
  *	NORMAL		readahead as the device was added with
  *	SEQUENTIAL	twice that; and with it NORMAL and RANDOM, for this file, from now on
  *	RANDOM		none: what is read is read
- *	WILLNEED	starts reading what is not cached, up to the largest I/O of the device or the
- *			readahead window; waits for none of it, nor for memory: what there is no
+ *	WILLNEED	starts reading what is not cached, as far as the larger of the readahead
+ *			window and the largest I/O of the device; waits for none of it, nor for memory: what there is no
  *			free or clean memory for is left out
  *	DONTNEED	starts write-out of dirty pages without waiting, drops clean whole pages
  *	NOREUSE		reads of this file do not count as use (until NORMAL)

@@ -29,10 +29,8 @@ static _Thread_local struct task self_found; /* of a thread the world did not sp
 
 void world_init_real(struct world *w, unsigned hz)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
 	assert(hz == 100 || hz == 250 || hz == 1000);
-	*w = (struct world){ .kind = WORLD_REAL, .hz = hz, .cpus = cpus > 0 ? (unsigned)cpus : 1 };
+	*w = (struct world){ .kind = WORLD_REAL, .hz = hz, .cpus = real_cpus() };
 }
 
 u64 world_now_real(void)
@@ -40,6 +38,14 @@ u64 world_now_real(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
+}
+
+u64 world_wall_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
 	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
 }
 
@@ -124,6 +130,13 @@ void real_join(struct task *task)
 	assert(!error);
 	(void)error;
 	free(t);
+}
+
+unsigned real_cpus(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cpus > 0 ? (unsigned)cpus : 1;
 }
 
 unsigned real_cpu(void)

@@ -52,6 +52,8 @@ void world_bind(struct world *w); /* NULL unbinds */
 /* Makes w a real world with a HZ of its own, to bind. What a task spawns inherits its world. */
 void world_init_real(struct world *w, unsigned hz);
 u64 world_now_real(void);
+/* The time of day as file systems stamp it, since 1970. It may jump; real world only. */
+u64 world_wall_ns(void);
 
 static inline bool world_is_sim(void)
 {
@@ -125,11 +127,17 @@ void world_join(struct task *t);
 u64 world_task_id(void);
 const char *world_task_name(void);
 
-/* 64-bit words of task-local storage, zero in a new task. */
-u64 *world_local(unsigned slot);
+/* WORLD_LOCALS 64-bit words of task-local storage, zero in a new task. */
+u64 *world_locals(void);
+static inline u64 *world_local(unsigned slot)
+{
+	assert(slot < WORLD_LOCALS);
+	return world_locals() + slot;
+}
 
 /* The simulated CPU the task is on; in the real world sched_getcpu(). */
 unsigned world_cpu(void);
+unsigned world_cpus(void); /* how many there are; a CPU's number may be larger in the real world */
 
 /* Random bits: of the seed in the simulated world, of the system in the real one. */
 u64 world_random(void);

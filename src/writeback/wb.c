@@ -12,7 +12,9 @@
 #include "writeback/position.h"
 #include "writeback/slice.h"
 #include <errno.h>
+#include <stdalign.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct inode *inode_of(struct mapping *m)
 {
@@ -35,6 +37,7 @@ static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool l
 	u32 written = e->total[account_written_total(&all->policy)];
 	bool arm;
 
+	atomic_store_explicit(&inode_of(m)->unflushed, true, memory_order_release);
 	if (written) {
 		spin_lock(&all->lock);
 		proportion_add(&all->proportions, &wb->proportion, written,
@@ -44,6 +47,7 @@ static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool l
 	}
 	if (!last)
 		return;
+	atomic_store_explicit(&inode_of(m)->landed_ns, world_now(), memory_order_release);
 	spin_lock(&wb->bw_lock);
 	assert(wb->inodes_in_flight > 0);
 	wb->inodes_in_flight--;
@@ -71,20 +75,45 @@ void writeback_note(struct writeback *all, struct throttle_moment *moment, bool 
 {
 	if (moment->when_ns != WORLD_NEVER)
 		return;
-	*moment = (struct throttle_moment){
-		.when_ns = world_now(),
-		.dirty = writeback_dirty(all),
-		.debt = ledger_level(&all->cache->ledger, LEVEL_DEBT),
-	};
+	moment->when_ns = world_now();
+	moment->dirty = writeback_dirty(all);
+	moment->debt = ledger_level(&all->cache->ledger, LEVEL_DEBT);
 	if (!in_flight_too)
 		return;
 	moment->dirty += writeback_in_flight(all);
 	moment->debt += ledger_level(&all->cache->ledger, LEVEL_IN_FLIGHT);
 }
 
+struct vm_limits writeback_vm(const struct writeback *all)
+{
+	const struct vm_knobs *k = &all->vm;
+
+	return (struct vm_limits){
+		.config = { .dirty_ratio =
+				    atomic_load_explicit(&k->dirty_ratio, memory_order_relaxed),
+			    .dirty_background_ratio = atomic_load_explicit(
+				    &k->dirty_background_ratio, memory_order_relaxed),
+			    .dirty_bytes =
+				    atomic_load_explicit(&k->dirty_bytes, memory_order_relaxed),
+			    .dirty_background_bytes = atomic_load_explicit(
+				    &k->dirty_background_bytes, memory_order_relaxed) },
+		.dirty_writeback_centisecs =
+			atomic_load_explicit(&k->dirty_writeback_centisecs, memory_order_relaxed),
+		.dirty_expire_centisecs =
+			atomic_load_explicit(&k->dirty_expire_centisecs, memory_order_relaxed),
+	};
+}
+
+u64 writeback_interval_ns(const struct writeback *all)
+{
+	return atomic_load_explicit(&all->vm.dirty_writeback_centisecs, memory_order_relaxed) *
+	       10ull * NSEC_PER_MSEC;
+}
+
 struct limits writeback_limits(struct writeback *all)
 {
-	struct limits l = limits_of(&all->vm.config, cache_dirtyable_pages(all->cache), false, 0);
+	struct vm_limits vm = writeback_vm(all);
+	struct limits l = limits_of(&vm.config, cache_dirtyable_pages(all->cache), false, 0);
 
 	atomic_store_explicit(&all->bg_thresh, l.bg, memory_order_relaxed);
 	return l;
@@ -105,21 +134,38 @@ static void need_writeback(struct cache *c)
 	}
 }
 
+void writeback_set_vm(struct writeback *all, const struct vm_limits *vm)
+{
+	struct vm_knobs *k = &all->vm;
+	struct limits l;
+
+	k->dirty_ratio = vm->config.dirty_ratio;
+	k->dirty_background_ratio = vm->config.dirty_background_ratio;
+	k->dirty_bytes = vm->config.dirty_bytes;
+	k->dirty_background_bytes = vm->config.dirty_background_bytes;
+	k->dirty_writeback_centisecs = vm->dirty_writeback_centisecs;
+	k->dirty_expire_centisecs = vm->dirty_expire_centisecs;
+	l = writeback_limits(all);
+	spin_lock(&all->lock);
+	hard_limit_init(&all->hard, l.thresh, world_jiffies());
+	spin_unlock(&all->lock);
+	all->ratelimit_pages = (u32)min_u64(ratelimit_pages(l.thresh, all->cpus), UINT32_MAX);
+	for (u32 i = 0; i < all->count; i++)
+		wb_wake(all->wb[i]);
+}
+
 int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
 		   const struct vm_limits *vm)
 {
-	struct limits l;
-
-	*all = (struct writeback){ .cache = cache, .policy = *policy, .vm = *vm };
-	all->cpus = world_current ? world_current->cpus : 1;
-	all->cpu = calloc(all->cpus, sizeof(*all->cpu));
+	*all = (struct writeback){ .cache = cache, .policy = *policy };
+	all->cpus = world_cpus();
+	all->cpu = aligned_alloc(alignof(struct wb_cpu), all->cpus * sizeof(*all->cpu));
 	if (!all->cpu)
 		return -ENOMEM;
+	memset(all->cpu, 0, all->cpus * sizeof(*all->cpu));
 	spin_init(&all->lock, RANK_DOMAIN);
 	proportion_domain_init(&all->proportions);
-	l = writeback_limits(all);
-	hard_limit_init(&all->hard, l.thresh, world_jiffies());
-	all->ratelimit_pages = (u32)min_u64(ratelimit_pages(l.thresh, all->cpus), UINT32_MAX);
+	writeback_set_vm(all, vm);
 	all->stats.first_sleep.when_ns = all->stats.background.when_ns = WORLD_NEVER;
 	cache->owner = all;
 	cache->need_writeback = need_writeback;
@@ -159,20 +205,22 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	ledger_init(&wb->ledger);
 	spin_init(&wb->list_lock, RANK_WB_LIST);
 	spin_init(&wb->bw_lock, RANK_BANDWIDTH);
+	rwsem_init(&wb->line, RANK_THROTTLE);
 	list_init(&wb->dirty);
 	list_init(&wb->io);
 	list_init(&wb->more_io);
 	list_init(&wb->work);
 	bandwidth_init(&wb->bw, now, 0, 0);
 	proportion_init(&wb->proportion, &all->proportions);
+	wb->index = all->count;
 	wb->flusher = world_spawn("flusher", flusher_run, wb);
 	if (!wb->flusher) {
 		free(wb->runs);
 		free(wb);
 		return -ENOMEM;
 	}
-	wb->index = all->count;
-	all->wb[all->count++] = wb;
+	all->wb[wb->index] = wb;
+	all->count = wb->index + 1; /* others may be looking */
 	*out = wb;
 	return 0;
 }
