@@ -74,11 +74,15 @@ static int fill_hole(struct inode *inode, u64 from, u64 end, bool nowait)
 {
 	struct store *store = inode->m.store;
 
-	if (store_next(store, from >> PAGE_SHIFT, pages_of(end), false) >= pages_of(end))
-		return 0;
 	from = round_down(from, inode->block_bytes);
-	return nowait ? -EAGAIN
-		      : store_reserve(store, from, round_up(end, inode->block_bytes) - from);
+	end = round_up(end, inode->block_bytes);
+	if (store_has_room(store, from, end - from))
+		return 0;
+	if (!nowait)
+		return store_reserve(store, from, end - from);
+	if (store_next(store, from >> PAGE_SHIFT, pages_of(end), false) < pages_of(end))
+		return -EAGAIN;
+	return 0;
 }
 
 int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
