@@ -130,6 +130,9 @@ int inode_flush_device(struct inode *inode);
 /* Enters what of an inode is not on its device into the losses, if there are any to be told. */
 void inode_tell_loss(struct inode *inode, struct engine_losses *losses);
 
+/* Whether a page is data, and not a hole: see seek.c. */
+bool inode_has_data(struct inode *inode, u64 page);
+
 /* Drops clean folios that lie in [first, end) pages as a whole; returns the pages dropped. */
 u64 inode_invalidate(struct inode *inode, u64 first, u64 end);
 
