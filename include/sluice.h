@@ -210,9 +210,9 @@ SLUICE_API int sluice_stats(struct sluice *c, struct sluice_stats *out);
  * lengths are multiples of block_bytes); O_CLOEXEC, O_LARGEFILE, O_NOATIME go without saying;
  * others are refused.
  * Opens of the same file share its pages, whatever paths lead to it. A file that other programs
- * write to meanwhile is seen as it was when its pages were read. -EINVAL: a flag is refused, or it is
- * no regular file; else the error of open(2). Only the first open for writing asks the system for
- * the right to write. The caller owns *out until sluice_close().
+ * write to meanwhile is seen as it was when its pages were read. -EINVAL: a flag is refused, or
+ * it is neither a regular file nor a block device; -EMFILE: too many are open; else the error of
+ * open(2). The caller owns *out until sluice_close().
  */
 SLUICE_API int sluice_open(struct sluice *c, const char *path, int flags, mode_t mode,
 			   struct sluice_file **out);
@@ -276,7 +276,7 @@ SLUICE_API int sluice_discard(struct sluice_file *f);
 /* --- reading and writing --- */
 
 /* Flags of reads and writes, or'ed. */
-#define SLUICE_NOWAIT    1 /* do not wait for I/O, memory, locks, limits: -EAGAIN, or a short count */
+#define SLUICE_NOWAIT    1 /* wait for nothing: -EAGAIN, or a short count */
 #define SLUICE_DSYNC     2 /* writes: return when the data is safe, as with O_DSYNC */
 #define SLUICE_DONTCACHE 4 /* do not keep pages that this call brought in, as RWF_DONTCACHE */
 
@@ -284,12 +284,13 @@ SLUICE_API int sluice_discard(struct sluice_file *f);
  * Reads up to `length` bytes at `offset`. The count is smaller only at the end of the file (0 past
  * it), or after an error or with SLUICE_NOWAIT when something was read already. -EBADF: not open
  * for reading. -EINVAL: a flag that is no flag of reads; O_DIRECT and not aligned. -EAGAIN (see
- * SLUICE_NOWAIT). -EIO, or what else the store says. Memory.
+ * SLUICE_NOWAIT). -EOPNOTSUPP: SLUICE_NOWAIT where there is no way not to wait. -EIO, or what
+ * else the store says. Memory.
  */
 SLUICE_API ssize_t sluice_pread(struct sluice_file *f, void *buf, size_t length, uint64_t offset,
 				unsigned flags);
 
-/* The same into the pieces of `iov`, one after the other. -EINVAL also: iov_count is not 0..1024. */
+/* The same into the pieces of `iov` in turn. -EINVAL also: iov_count is not 0..1024. */
 SLUICE_API ssize_t sluice_preadv(struct sluice_file *f, const struct iovec *iov, int iov_count,
 				 uint64_t offset, unsigned flags);
 
@@ -315,26 +316,23 @@ SLUICE_API ssize_t sluice_pwritev(struct sluice_file *f, const struct iovec *iov
 SLUICE_API ssize_t sluice_append(struct sluice_file *f, const struct iovec *iov, int iov_count,
 				 unsigned flags, uint64_t *offset);
 
-/* A loan: bytes of a file in the cache's own memory. */
-struct sluice_loan {
-	uint64_t size;           /* of this struct, set by the library */
-	const struct iovec *iov; /* the bytes, in file order; only to be read */
-	uint64_t iov_count;      /* pieces */
-	uint64_t length;         /* bytes in all */
-};
+struct sluice_loan; /* bytes of a file that are lent in place */
 
 /*
  * Lends up to `length` bytes at `offset` in place, reading them first if need be: no copy is made.
- * They stay where they are until given back; while they are lent, a write to them may show through,
- * and after a truncate they are as they were. A loan pins the folios it is in: lend little and
- * not for long. The loan may be smaller than asked for, but not empty: 0 is the end of the
- * file, and then *out is not set. Else the count of bytes. `flags`: SLUICE_NOWAIT. -EBADF, -EINVAL
- * (also: O_DIRECT), -EAGAIN, -EIO as of sluice_pread(). Memory.
+ * `iov`, with room for `iov_count` pieces, becomes the bytes in file order, only to be read.
+ * They stay where they are until given back, and the file may be closed meanwhile. It is a view, no
+ * snapshot: when the range is written to or cut off, the bytes may change. Less than `length` is
+ * lent at the end of the file, if the pieces do not reach, or if too much is lent: all loans
+ * together get an eighth of the memory. Returns the bytes lent; 0 at or past the end of the file,
+ * and then *out is NULL. `flags`: SLUICE_NOWAIT. -ENOBUFS: an eighth is lent. -EBADF, -EINVAL,
+ * -EAGAIN, -EIO as of sluice_pread(). Memory.
  */
-SLUICE_API ssize_t sluice_borrow(struct sluice_file *f, size_t length, uint64_t offset,
-				 unsigned flags, struct sluice_loan **out);
+SLUICE_API ssize_t sluice_borrow(struct sluice_file *f, struct iovec *iov, int iov_count,
+				 size_t length, uint64_t offset, unsigned flags,
+				 struct sluice_loan **out);
 
-/* Gives a loan back; any thread, once. Its iov is gone. */
+/* Gives a loan back; any thread, once. */
 SLUICE_API void sluice_give_back(struct sluice_loan *loan);
 
 /* --- sizes and space --- */
@@ -354,9 +352,10 @@ SLUICE_API int sluice_truncate(struct sluice_file *f, uint64_t size);
 #define SLUICE_ZERO_RANGE 16 /* the range reads as zeros */
 
 /*
- * As fallocate(2): makes room on the device for `length` > 0 bytes at `offset`, so that writes there
- * do not fail for want of it, or what `mode` says. -EBADF: not open for writing. -EINVAL: another
- * mode, or no length. -EFBIG. -ENOSPC. -EOPNOTSUPP: the file system cannot. Else the store's error.
+ * As fallocate(2): makes room on the device for `length` > 0 bytes at `offset`, so that writes
+ * there do not fail for want of it, or what `mode` says. -EBADF: not open for writing. -EINVAL: no
+ * length. -EFBIG. -ENOSPC. -EOPNOTSUPP: another mode, or the file system cannot, or the store has no
+ * reserve(). Else the store's error.
  */
 SLUICE_API int sluice_fallocate(struct sluice_file *f, int mode, uint64_t offset, uint64_t length);
 
@@ -373,8 +372,8 @@ SLUICE_API int64_t sluice_seek(struct sluice_file *f, uint64_t offset, int whenc
 /* --- making safe --- */
 
 /*
- * Writes what is dirty of the file, and makes it and the size safe: when 0 is returned, all that was
- * written before the call will be there after a crash. The error of data that could not be
+ * Writes what is dirty of the file, and makes it and the size safe: when 0 is returned, all that
+ * was written before the call will be there after a crash. The error of data that could not be
  * written is returned to every open file, each time, until it is safe or discarded; the data stays
  * dirty and is tried again each time.
  */
@@ -391,8 +390,8 @@ SLUICE_API int sluice_fdatasync(struct sluice_file *f);
 /*
  * As sync_file_range(2): starts and waits for the writing of the pages in `length` bytes at
  * `offset` (length 0: to the end), as `flags` say. Makes nothing safe in a device with a cache.
- * -EINVAL: other flags, or the range wraps. With both SLUICE_WRITE and SLUICE_WAIT_AFTER the error of
- * data that could not be written.
+ * -EINVAL: other flags, or the range wraps. With both SLUICE_WRITE and SLUICE_WAIT_AFTER the error
+ * of data that could not be written.
  */
 SLUICE_API int sluice_sync_file_range(struct sluice_file *f, uint64_t offset, uint64_t length,
 				      unsigned flags);
@@ -425,8 +424,8 @@ struct sluice_event {
 };
 
 /*
- * Starts to record events of the cache, into rings of at least `events` events a thread (0: 4096; at
- * most 2^20). When a ring is full the oldest give way. -EBUSY: it is on. -EINVAL. Memory.
+ * Starts to record events of the cache, into rings of at least `events` events a thread (0: 4096;
+ * at most 2^18). When a ring is full the oldest give way. -EBUSY: it is on. -EINVAL. Memory.
  */
 SLUICE_API int sluice_trace_start(struct sluice *c, size_t events);
 

@@ -17,6 +17,7 @@ struct engine {
 	struct writeback all;
 	struct mutex inodes_lock; /* protects the list; may be held while waiting for I/O */
 	struct list_node inodes;
+	u64 last_ino; /* inodes_lock */
 };
 
 struct file {

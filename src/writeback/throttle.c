@@ -57,6 +57,7 @@ void throttle_charge(struct writeback *all, u32 pages)
 struct look {
 	u64 now; /* jiffies */
 	struct limits limits;
+	u64 started;  /* when the task came to be looked at: `now` of its first look */
 	u64 nr_dirty; /* without writeback */
 	struct position at;
 	u64 pos_ratio;
@@ -77,6 +78,8 @@ static void take_look(struct wb *wb, struct look *k)
 		.strictlimit = wb->strict_limit,
 		.floor_in_position = p->wb_floor == WB_FLOOR_POSITION,
 	};
+	if (trace_on())
+		trace_global_dirty_state(wb, &k->limits);
 }
 
 /* The device's side of a look; not needed while the whole cache is running free. */
@@ -108,8 +111,11 @@ static bool runs_free(struct wb *wb, struct look *k, u64 *interval)
 
 static void wake_flusher(struct wb *wb)
 {
-	if (!atomic_load_explicit(&wb->running, memory_order_relaxed))
-		wb_wake(wb);
+	if (atomic_load_explicit(&wb->running, memory_order_relaxed))
+		return;
+	if (trace_on())
+		trace_wake_background(wb);
+	wb_wake(wb);
 }
 
 /* Step 6, and the reading of what it updates. Returns dirty_ratelimit; *avg_bw too. */
@@ -142,6 +148,10 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 		ratelimit_update(&wb->bw, &in);
 		bandwidth_update_write(&wb->bw, elapsed, written, hz);
 		bandwidth_stamp(&wb->bw, k->now, dirtied, written);
+		if (trace_on())
+			trace_bdi_dirty_ratelimit(
+				wb, in.dirty_rate,
+				position_scale(wb->bw.dirty_ratelimit, k->pos_ratio));
 	}
 	ratelimit = wb->bw.dirty_ratelimit;
 	*avg_bw = wb->bw.avg_write_bw;
@@ -180,50 +190,86 @@ static u64 wb_stat_error(const struct writeback *all)
 
 enum outcome { DONE, AGAIN, WOULD_SLEEP };
 
+/* What a look above the free running ceiling led to: pages paid for in `period`, of it `pause`. */
+struct payment {
+	u64 ratelimit, task_ratelimit, pages, period;
+	s64 pause;
+};
+
+static void trace_payment(struct wb *wb, const struct look *k, const struct dirtier *t,
+			  const struct payment *p)
+{
+	u64 setpoint = position_setpoint(&k->at);
+	const struct trace_balance b = {
+		.limit = k->at.limit,
+		.setpoint = setpoint,
+		.dirty = k->at.dirty,
+		.wb_setpoint = setpoint * k->at.wb_thresh / (k->at.thresh + 1),
+		.wb_dirty = k->at.wb_dirty,
+		.dirty_ratelimit = p->ratelimit,
+		.task_ratelimit = p->task_ratelimit,
+		.dirtied = p->pages,
+		.dirtied_pause = interval_of(t),
+		.paused = k->now - k->started,
+		.pause = p->pause,
+		.period = p->period,
+		.think = *t->dirty_paused_when ? k->now - *t->dirty_paused_when : 0,
+	};
+
+	trace_balance_dirty_pages(wb, &b);
+}
+
 /* Steps 7 to 12, above the free running ceiling. */
 static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pages_dirtied,
 			bool nowait)
 {
-	u64 avg_bw, ratelimit = update_estimates(wb, k, &avg_bw), period, now = k->now;
-	u64 task_ratelimit = position_scale(ratelimit, k->pos_ratio);
+	u64 avg_bw, ratelimit = update_estimates(wb, k, &avg_bw), now = k->now;
+	struct payment p = { .ratelimit = ratelimit,
+			     .task_ratelimit = position_scale(ratelimit, k->pos_ratio),
+			     .pages = pages_dirtied };
 	struct pauses plan =
-		pause_plan(k->at.wb_dirty, avg_bw, ratelimit, task_ratelimit, world_hz());
-	s64 pause;
+		pause_plan(k->at.wb_dirty, avg_bw, ratelimit, p.task_ratelimit, world_hz());
+	bool too_short = false;
 
-	if (task_ratelimit) {
-		period = world_hz() * pages_dirtied / task_ratelimit;
-		pause = (s64)period;
+	if (p.task_ratelimit) {
+		p.period = world_hz() * pages_dirtied / p.task_ratelimit;
+		p.pause = (s64)p.period;
 		if (*t->dirty_paused_when)
-			pause -= (s64)(now - *t->dirty_paused_when);
-		if (pause < (s64)plan.min_pause) {
-			skip_pause(t, pause, period, pages_dirtied, now);
-			return DONE;
-		}
-		if (pause > (s64)plan.max_pause) {
-			now += min_u64((u64)pause - plan.max_pause, plan.max_pause);
-			pause = (s64)plan.max_pause;
+			p.pause -= (s64)(now - *t->dirty_paused_when);
+		too_short = p.pause < (s64)plan.min_pause;
+		if (p.pause > (s64)plan.max_pause) {
+			now += min_u64((u64)p.pause - plan.max_pause, plan.max_pause);
+			p.pause = (s64)plan.max_pause;
 		}
 	} else {
-		pause = (s64)plan.max_pause;
+		p.period = plan.max_pause;
+		p.pause = (s64)plan.max_pause;
+	}
+	if (trace_on())
+		trace_payment(wb, k, t, &p);
+	if (too_short) {
+		skip_pause(t, p.pause, p.period, pages_dirtied, now);
+		return DONE;
 	}
 	if (nowait)
 		return WOULD_SLEEP;
-	note_sleep(wb->all, (u64)pause);
+	note_sleep(wb->all, (u64)p.pause);
 	device_note_throttled(wb->device);
-	world_sleep_jiffies((u64)pause);
-	*t->dirty_paused_when = now + (u64)pause;
+	world_sleep_jiffies((u64)p.pause);
+	*t->dirty_paused_when = now + (u64)p.pause;
 	*t->nr_dirtied = 0;
 	*t->interval = plan.nr_dirtied_pause + 1;
 	/* over the limit a task goes on only if this device has next to nothing dirty */
-	return task_ratelimit || k->at.wb_dirty <= wb_stat_error(wb->all) ? DONE : AGAIN;
+	return p.task_ratelimit || k->at.wb_dirty <= wb_stat_error(wb->all) ? DONE : AGAIN;
 }
 
 static int balance(struct wb *wb, struct dirtier *t, u64 pages_dirtied, bool nowait)
 {
 	struct writeback *all = wb->all;
+	u64 started = world_jiffies();
 
 	for (;;) {
-		struct look k;
+		struct look k = { .started = started };
 		u64 interval;
 		bool free;
 
