@@ -24,9 +24,11 @@ struct lru {
 };
 
 struct cache_config {
-	u64 memory_pages;
-	u64 reserve_pages; /* not counted as dirtyable */
+	u64 memory_pages;     /* at first; cache_resize() changes it */
+	u64 max_memory_pages; /* to which it may grow; 0: memory_pages */
+	u64 reserve_pages;    /* not counted as dirtyable */
 	bool contents;
+	enum huge_pages huge_pages; /* for contents */
 	bool shed; /* reclaim may split dirty folios to free their clean pages */
 };
 
@@ -40,10 +42,13 @@ struct cache {
 	struct cache_config config; /* immutable */
 	struct arena arena;
 
-	struct folio *folios;       /* the table of descriptors; [0] is no folio; immutable */
-	struct spinlock table_lock; /* protects the two below */
-	u32 table_used;             /* descriptors ever taken from the table */
-	u32 table_free;             /* first of the free ones, chained by lru_next */
+	struct folio *folios;         /* the table of descriptors; [0] is no folio; immutable */
+	struct memory table;          /* its memory */
+	struct spinlock table_lock;   /* protects the two below */
+	u32 table_used;               /* the last id taken from the table */
+	struct frameset table_free;   /* ids up to that that are free */
+	u32 table_free_count;         /* of them */
+	struct mutex resize_lock;     /* held for the whole of a cache_resize() */
 
 	struct spinlock lru_lock; /* protects the lists, the folios' links and the counts */
 	struct lru lru[LRU_LISTS];
@@ -93,10 +98,24 @@ void cache_finish(struct cache *c); /* no mapping is left */
 /* The same with mappings left that were discarded: frees everything without a look. */
 void cache_discard(struct cache *c);
 
+/* Its size now, in pages. */
+static inline u64 cache_size(const struct cache *c)
+{
+	return arena_frames(&c->arena);
+}
+
 static inline u32 folio_id(const struct cache *c, const struct folio *f)
 {
 	return (u32)(f - c->folios);
 }
+
+/*
+ * resize.c: makes the cache so large, while it is in use. It takes its new size at once; pages
+ * past a smaller end are moved or evicted, written first where need be. -EAGAIN if some are
+ * still in use after `timeout_ns`: *left says how many; they go when they are let go of.
+ * -EINVAL: not more than the reserve, or more than max_memory_pages; -ENOMEM: as before.
+ */
+int cache_resize(struct cache *c, u64 pages, u64 timeout_ns, u64 *left);
 
 /* Pages the dirty limits are a share of: free beyond the reserve, and cached (reference 4.1). */
 u64 cache_dirtyable_pages(const struct cache *c);
@@ -179,6 +198,9 @@ struct folio *folio_split(struct folio *f, u64 page, unsigned order, bool dirty_
  * could be done.
  */
 struct folio *folio_shed(struct folio *f, u64 page);
+
+/* Makes `frame` the first frame of a locked folio, if only the cache and the caller hold it. */
+bool folio_move(struct folio *f, u32 frame);
 
 /* audit.c: recomputes the mapping's ledger from its state words; false and a text. */
 bool mapping_audit(struct mapping *m, struct ledger *sum, char *why, size_t why_size);

@@ -27,14 +27,14 @@ void *folio_address(struct folio *f, u64 offset)
 	struct arena *a = &f->mapping->cache->arena;
 
 	assert(offset >> PAGE_SHIFT >= f->index && offset >> PAGE_SHIFT < folio_end(f));
-	if (!a->memory)
+	if (!a->memory.base)
 		return NULL;
 	return (char *)arena_bytes(a, f->frame) + (offset - ((u64)f->index << PAGE_SHIFT));
 }
 
 void folio_zero_bytes(struct folio *f, u64 offset, u64 length)
 {
-	if (length && f->mapping->cache->arena.memory)
+	if (length && f->mapping->cache->arena.memory.base)
 		memset(folio_address(f, offset), 0, length);
 }
 
@@ -119,7 +119,7 @@ static u32 stretch_vec(struct fill *fill, struct iovec *vec)
 void fill_flush(struct fill *fill)
 {
 	struct mapping *m = fill->m;
-	bool contents = m->cache->arena.memory != NULL;
+	bool contents = m->cache->arena.memory.base != NULL;
 	struct fill_io *r;
 
 	if (!fill->pages)

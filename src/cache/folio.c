@@ -2,9 +2,9 @@
 /*
  * Folios: descriptors from a table, memory from the arena, locks on the flags word.
  *
- * The table is one reservation of address space for as many descriptors as there are
- * frames; memory comes with use. Freed descriptors are chained and reused first, so
- * the table stays as small as the most folios that ever lived at once.
+ * The table is one reservation of address space for as many descriptors as there may be
+ * frames; memory comes with use. Of the free descriptors the lowest is taken first, so the
+ * table stays as small as the most folios that ever lived at once.
  *
  * Waiting (for the lock, for write-out to end) is one protocol: set FOLIO_WAITERS,
  * then park on the flags as they were; whoever ends what is waited for takes the bit
@@ -17,10 +17,13 @@ struct folio *folio_descriptor(struct cache *c)
 	struct folio *f = NULL;
 
 	spin_lock(&c->table_lock);
-	if (c->table_free) {
-		f = &c->folios[c->table_free];
-		c->table_free = f->lru_next;
-	} else if (c->table_used < c->config.memory_pages) {
+	if (c->table_free_count) {
+		u32 id = frameset_lowest(&c->table_free);
+
+		frameset_del(&c->table_free, id);
+		c->table_free_count--;
+		f = &c->folios[id];
+	} else if (c->table_used < c->arena.max_frames) {
 		f = &c->folios[++c->table_used];
 	}
 	spin_unlock(&c->table_lock);
@@ -30,15 +33,15 @@ struct folio *folio_descriptor(struct cache *c)
 static void descriptor_put(struct cache *c, struct folio *f)
 {
 	spin_lock(&c->table_lock);
-	f->lru_next = c->table_free;
-	c->table_free = folio_id(c, f);
+	frameset_add(&c->table_free, folio_id(c, f));
+	c->table_free_count++;
 	spin_unlock(&c->table_lock);
 }
 
 /* A frame run of that order, with reclaim; ARENA_NONE when there is none and we may not wait. */
 static u32 frames_get(struct cache *c, unsigned order, bool wait)
 {
-	u64 low = c->config.memory_pages / 256, want = max_u64(1ull << order, 64);
+	u64 low = cache_size(c) / 256, want = max_u64(1ull << order, 64);
 
 	if (arena_free_frames(&c->arena) < low)
 		cache_reclaim(c, want + low);

@@ -92,7 +92,8 @@ static void post_relief(struct mapping *m, u32 relief)
 			ledger_post(m->books[i], &e);
 }
 
-static bool may_split(struct mapping *m, struct folio *f)
+/* Whether nobody but the caller knows where its bytes are. */
+static bool is_own(struct mapping *m, struct folio *f)
 {
 	assert(folio_is_locked(f) && f->mapping == m);
 	return atomic_load(&f->pins) == 2 && !in_flight(m, f);
@@ -113,7 +114,7 @@ struct folio *folio_split(struct folio *f, u64 page, unsigned order, bool dirty_
 	bool ok;
 
 	spin_lock(&m->tree_lock);
-	ok = may_split(m, f) && (dirty_too || !count_dirty(m, f->index, folio_end(f)));
+	ok = is_own(m, f) && (dirty_too || !count_dirty(m, f->index, folio_end(f)));
 	while (ok && f->order > order && halve(m, f, page, &relief))
 		;
 	post_relief(m, relief);
@@ -146,11 +147,24 @@ struct folio *folio_shed(struct folio *f, u64 page)
 	u32 relief = 0;
 
 	spin_lock(&m->tree_lock);
-	if (may_split(m, f))
+	if (is_own(m, f))
 		shed(m, f, page, &relief);
 	post_relief(m, relief);
 	spin_unlock(&m->tree_lock);
 	if (f->order != order)
 		count_split(m->cache, true);
 	return f;
+}
+
+bool folio_move(struct folio *f, u32 frame)
+{
+	struct mapping *m = f->mapping;
+	bool ok;
+
+	spin_lock(&m->tree_lock);
+	ok = is_own(m, f);
+	if (ok)
+		f->frame = frame;
+	spin_unlock(&m->tree_lock);
+	return ok;
 }

@@ -125,17 +125,29 @@ int store_create(struct device *d, bool contents, struct store **out);
 void store_destroy(struct store *s);
 struct device *store_device(const struct store *s);
 u64 store_size(const struct store *s); /* bytes on the device */
-/* Shortening forgets everything past the new size; lengthening adds a hole. */
-void store_truncate(struct store *s, u64 size_bytes);
+/* Shortening forgets everything past the new size; lengthening adds a hole. 0 or an error. */
+int store_truncate(struct store *s, u64 size_bytes);
+/*
+ * The size of the file, which may be ahead of what is on the device: from now on writes that
+ * reach past it, because they are of whole blocks, are cut there.
+ */
+void store_set_end(struct store *s, u64 size_bytes);
+/* Makes room, so that writes to the range cannot find the device full. 0, -ENOSPC ... */
+int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes);
 /* Pages [page, page + n) that were ever written: true if any was. */
 bool store_any_written(const struct store *s, u64 page, u64 n);
+/*
+ * The first page of [page, end) that was ever written, or with `written` false the first that was
+ * not; `end` if there is none.
+ */
+u64 store_next(const struct store *s, u64 page, u64 end, bool written);
 /*
  * Makes `size_bytes` exist and count as written, zeros where nothing was, without any
  * I/O; never shortens. 0, -EFBIG or -ENOMEM.
  */
 int store_lay_out(struct store *s, u64 size_bytes);
-/* Punches a hole: whole pages in the range are as never written. */
-void store_punch(struct store *s, u64 page, u64 n);
+/* Punches a hole: whole pages in the range are as never written. 0, -EOPNOTSUPP, or an error. */
+int store_punch(struct store *s, u64 page, u64 n);
 /* Reads bytes straight out of the store, without the queue: for checks. Holes are zero. */
 void store_peek(const struct store *s, u64 offset_bytes, void *buf, size_t length_bytes);
 

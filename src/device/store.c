@@ -74,7 +74,7 @@ u64 store_size(const struct store *s)
 	return size;
 }
 
-void store_truncate(struct store *s, u64 size_bytes)
+int store_truncate(struct store *s, u64 size_bytes)
 {
 	u64 keep = div_roundup(size_bytes, PAGE_SIZE);
 	u8 *last;
@@ -90,6 +90,23 @@ void store_truncate(struct store *s, u64 size_bytes)
 	}
 	s->size_bytes = size_bytes;
 	spin_unlock(&s->lock);
+	return 0;
+}
+
+void store_set_end(struct store *s, u64 size_bytes)
+{
+	/* a simulated store takes whole blocks: what lies past the end of the file is zeros */
+	(void)s;
+	(void)size_bytes;
+}
+
+int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
+{
+	/* simulated devices are never full */
+	(void)s;
+	(void)offset_bytes;
+	(void)length_bytes;
+	return 0;
 }
 
 int store_lay_out(struct store *s, u64 size_bytes)
@@ -121,11 +138,20 @@ bool store_any_written(const struct store *s, u64 page, u64 n)
 	return any;
 }
 
-void store_punch(struct store *s, u64 page, u64 n)
+u64 store_next(const struct store *s, u64 page, u64 end, bool written)
+{
+	spin_lock(store_lock(s));
+	page = map_next(&s->map, page, end, written);
+	spin_unlock(store_lock(s));
+	return page;
+}
+
+int store_punch(struct store *s, u64 page, u64 n)
 {
 	spin_lock(&s->lock);
 	map_clear(&s->map, page, n);
 	spin_unlock(&s->lock);
+	return 0;
 }
 
 static void copy_out(const struct store *s, u64 offset, void *buf, size_t length)

@@ -102,11 +102,10 @@ void engine_vm(struct engine *e, struct vm_settings *out);
 /* sync(2): returns when everything dirty at the call is on its device. */
 int engine_sync(struct engine *e);
 /*
- * The same, and calls progress(ctx, pages) as it goes: at the start, whenever about 1 % or 64 MiB of
- * what there was is written, at least every 100 ms, and once at the end; `pages` are those dirty or
- * in flight at that moment, what others dirty meanwhile included. It may park and call the
- * engine, but not sync it. When it returns anything but 0, no more is waited for, and that is the
- * result; what has been started goes on by itself.
+ * The same, and calls progress(ctx, pages) as it goes: at the start, every 20 ms, and at the end;
+ * `pages` are those dirty or in flight at that moment, what others dirty meanwhile included. When
+ * it returns anything but 0, no more is waited for, and that is the result; what has been started
+ * goes on by itself. -ENOMEM: no memory for a task.
  */
 int engine_sync_progress(struct engine *e, int (*progress)(void *ctx, u64 pages), void *ctx);
 /* Drops all clean folios, as /proc/sys/vm/drop_caches does. Returns pages dropped. */

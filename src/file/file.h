@@ -141,8 +141,8 @@ int file_truncate(struct file *f, u64 size_bytes);
  * As fallocate(2). Mode
  *	0			space for the range; the file grows to its end if that lies beyond
  *	KEEP_SIZE		space for the range, the size stays
- *	PUNCH_HOLE|KEEP_SIZE	whole blocks of the range are given back and read as zeros; the
- *				parts of blocks at its edges are zeroed
+ *	PUNCH_HOLE|KEEP_SIZE	whole pages of the range are given back and read as zeros; the
+ *				parts of pages at its edges are zeroed
  *	ZERO_RANGE[|KEEP_SIZE]	the range reads as zeros and has its space; may grow the file
  * Anything cached of the range, dirty or being written, is zeroed or gone with it. -EINVAL:
  * length 0; -EOPNOTSUPP: other modes, and what the store cannot do (a caller's store without
@@ -179,8 +179,9 @@ int file_sync_range(struct file *f, u64 offset, u64 length, unsigned flags);
  *	NORMAL		readahead as the device was added with
  *	SEQUENTIAL	twice that; and with it NORMAL and RANDOM, for this file, from now on
  *	RANDOM		none: what is read is read
- *	WILLNEED	starts reading what is not cached; waits for no I/O and for no memory, so
- *			what there is no free or clean memory for is left out
+ *	WILLNEED	starts reading what is not cached, up to the largest I/O of the device or the
+ *			readahead window; waits for none of it, nor for memory: what there is no
+ *			free or clean memory for is left out
  *	DONTNEED	starts write-out of dirty pages without waiting, drops clean whole pages
  *	NOREUSE		reads of this file do not count as use (until NORMAL)
  */
@@ -190,8 +191,8 @@ int file_advise(struct file *f, u64 offset, u64 length, enum file_advice advice)
  * Lends cached bytes in place, without a copy: reads what is not cached first, as file_pread()
  * does, and gives up to `count` pieces in iov. Returns the bytes lent: less than `length` at
  * the end of the file, when `count` pieces do not reach further, or when the share of the
- * cache that may be lent at once is used up; 0 at or past the end of the file (nothing is lent, *out is
- * NULL).
+ * cache that may be lent at once is used up; 0 at or past the end of the file: nothing is lent,
+ * *out is NULL.
  *
  * The bytes may be read until file_give_back(), from any task, and stay where they are: no reclaim,
  * truncation or split moves them. They are the cache's own memory: when somebody

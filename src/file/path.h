@@ -40,18 +40,24 @@ int path_table_destroy(struct path_table *t, struct engine_losses *losses);
 
 /*
  * Opens as open(2) does; `mode` counts when the file is made. Known flags: O_RDONLY, O_WRONLY,
- * O_RDWR, O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_DIRECT (past this cache), O_SYNC, O_DSYNC, O_NOFOLLOW,
- * O_CLOEXEC (always so), O_LARGEFILE, O_NOATIME, O_NOCTTY. O_NONBLOCK is taken and means nothing.
+ * O_RDWR, O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_DIRECT (past this cache), O_SYNC, O_DSYNC,
+ * O_NOFOLLOW, O_CLOEXEC (always so), O_LARGEFILE, O_NOATIME, O_NOCTTY; O_NONBLOCK is taken and
+ * means nothing. O_WRONLY needs the right to read the file, too: parts of blocks are read before
+ * they are written.
  *
  * -EINVAL: other flags, or neither a regular file nor a block device; -EISDIR: a directory;
- * -EMFILE: inodes_max are open; -EACCES, -ENOENT, -EEXIST, -ELOOP, -ENOSPC ... as open(2). Opening a
- * file for writing that so far was open for reading only opens it anew underneath; if it
- * has been replaced under its name meanwhile, this opens the new one as a file of its own.
+ * -EMFILE: inodes_max are open; -EACCES, -ENOENT, -EEXIST, -ELOOP, -ENOSPC ... as open(2).
  *
  * The file is closed by path_close(), not file_close().
  */
 int path_open(struct path_table *t, const char *path, int flags, mode_t mode, struct file **out);
 void path_close(struct file *f);
+/*
+ * As unlink(2). What of the file is idle here is dropped, dirty or not, if that was its last
+ * name; what is open goes on until its last close. A file that somebody else unlinks while it is
+ * idle here keeps its space until it is dropped.
+ */
+int path_unlink(struct path_table *t, const char *path);
 
 /* The name an inode of a table was first opened by: for messages. */
 const char *path_of_inode(struct inode *inode);

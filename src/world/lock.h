@@ -24,6 +24,7 @@
 #define LOCK_RANKS(X)                                                                           \
 	X(NONE, "unranked")         /* not checked: tests */                                    \
 	X(NAMESPACE, "namespace")   /* path tables of job engines */                            \
+	X(RESIZE, "resize")         /* cache.resize_lock: one change of size at a time */       \
 	X(INODES, "inodes")         /* engine.inodes_lock: the list of all inodes */            \
 	X(INODE, "inode")           /* inode.lock: writers of a file against each other */      \
 	X(INVALIDATE, "invalidate") /* inode.invalidate_lock: reads, faults against truncate */ \
