@@ -67,6 +67,10 @@ SLUICE_API const char *sluice_version(void);
  *
  *	memory			size, whole pages of 4096, 16M to 15T (256M): never more than this
  *				is used for cached bytes; about 1 % more for the index
+ *	max_memory		size (as memory): to which sluice_resize() may make it grow; address
+ *				space is reserved for that much
+ *	huge_pages		auto, never or always (auto): keep bytes in pages of 2 MiB, where the
+ *				system grants them; always: of those set aside, or -ENOMEM
  *	reserve			size (0): of `memory`, what dirty limits do not count
  *	policy			name of a preset (sluice): see sluice-policies(1)
  *	KEY			a choice of the policy, as accounting=page; likewise
@@ -85,10 +89,13 @@ SLUICE_API const char *sluice_version(void);
  *	block_bytes		512, 1024, 2048 or 4096 (4096): the unit in which it is remembered what
  *				of a page is dirty
  *	io_engine		auto, uring or threads (auto): io_uring where the kernel lets us
- *	queue_depth		I/Os in flight at most
- *	max_io_kb		KiB of one I/O at most
+ *	queue_depth		I/Os in flight at most, 1 to 4096 (128)
+ *	max_io_kb		KiB of one I/O at most, 4 to 1048576 (1024)
+ *	direct			1 or 0 (1): past the kernel's own cache where files can do that
+ *	idle_files		files kept in the cache after their last close, 0 to 1048576 (1024)
  *
- * The first two words of `sluice lab` may stand before a key: machine.memory, device.io_engine.
+ * A key may be written with or without its section: vm.dirty_ratio, machine.memory,
+ * device.io_engine.
  * `error` (may be NULL with error_size 0) gets one line that names the setting and what would be
  * right, or "" on success. -EINVAL: a setting is wrong. -ENOMEM. -ENOSYS: io_engine=uring, and the
  * kernel has none for us. The caller owns *out until sluice_destroy().
@@ -97,10 +104,11 @@ SLUICE_API int sluice_create(const char *const *settings, char *error, size_t er
 			     struct sluice **out);
 
 /*
- * Changes the memory of a running cache, as the setting `memory`; the limits follow. Shrinking
- * drops what is clean and waits until enough is: -EBUSY if too much is borrowed or cannot be
- * written, and then the cache stays as large as it is. -EINVAL: not a size the setting could
- * have. -ENOMEM.
+ * Changes the memory of a running cache, as the setting `memory`, up to `max_memory`; the limits
+ * follow. Shrinking moves or drops what is clean, writes what is dirty and waits for that. -EINVAL:
+ * not a size the setting could have. -EAGAIN: the new size holds, but after 10 s some pages beyond it
+ * were still in use (lent, or not to be written); they go when they are let go of. -ENOMEM: nothing
+ * has changed.
  */
 SLUICE_API int sluice_resize(struct sluice *c, uint64_t memory_bytes);
 
@@ -219,59 +227,54 @@ SLUICE_API int sluice_open(struct sluice *c, const char *path, int flags, mode_t
 
 /*
  * A store of the caller's own: where a file's bytes are, if not in a file of the system's. Calls
- * come from the library's threads and from callers', several at once, for ranges that do not
- * overlap; they may block, and must not call back into the cache. Each returns 0 or a count, or a
- * negative errno, which then goes where that of a device would; so does what else it returns.
+ * come from threads of the library and of the callers of the cache, several at once, for ranges that
+ * do not overlap. They may block, and must not call the cache. Each returns 0 or a count, or a
+ * negative errno, which then goes where a device's would.
  */
 struct sluice_store {
 	uint64_t size; /* sizeof(struct sluice_store) */
-	/* As pread(2), and may be as short; past the end 0. Needed. */
-	ssize_t (*read)(void *ctx, void *buf, size_t length, uint64_t offset);
-	/* As pwrite(2), and may be as short; makes the store longer. NULL: files open O_RDONLY. */
-	ssize_t (*write)(void *ctx, const void *buf, size_t length, uint64_t offset);
+	/* As preadv(2), and may be as short; 0: the end of the store. Needed. */
+	ssize_t (*read)(void *ctx, const struct iovec *iov, int iov_count, uint64_t offset);
+	/* As pwritev(2), and may be as short; makes the store longer. NULL: open it O_RDONLY. */
+	ssize_t (*write)(void *ctx, const struct iovec *iov, int iov_count, uint64_t offset);
 	/* Makes safe what was written so far, as fdatasync(2). NULL: writes are safe at once. */
 	int (*flush)(void *ctx);
-	/* Sets the size. NULL: the file keeps its size, and a write past it is -EFBIG. */
+	/* Sets the size. NULL: the store cannot become shorter. */
 	int (*truncate)(void *ctx, uint64_t size);
 	/*
 	 * Makes room, so that a write to the range will not find the store full: -ENOSPC here makes
 	 * sluice_pwrite() fail in place of a later write-out. NULL: there is always room.
 	 */
 	int (*reserve)(void *ctx, uint64_t offset, uint64_t length);
-	/* The library is done with the store, and calls nothing of it any more. May be NULL. */
+	/* The library is done with the store: the last call. May be NULL. */
 	void (*release)(void *ctx);
 };
 
 /*
- * Opens a file over a store, `size` bytes long, `flags` as of sluice_open() but without O_CREAT,
- * O_EXCL, O_NOFOLLOW. The table is copied. `ctx` goes to its functions and must stay until
- * release(). Each call makes a file of its own; to open that a second time, use sluice_reopen().
- * -EINVAL: a flag is refused, or the table lacks read(). -EROFS: opened for writing without
- * write(). -EFBIG: `size` is above 8 TiB. Memory. On failure release() is not called.
+ * Opens a store, `size` bytes long, as a file; `flags` as of sluice_open() but without O_CREAT,
+ * O_EXCL, O_NOFOLLOW. `ctx` goes to the functions, must stay until release(), and tells stores
+ * apart: opens with the same `ctx` share one file, and table and size of the first count. The
+ * table is copied. -EINVAL: a flag is refused, or the table lacks read(). -EROFS: opened for writing
+ * without write(). -EFBIG: `size` is above 8 TiB. Memory. On failure release() is not called.
  */
 SLUICE_API int sluice_open_store(struct sluice *c, const struct sluice_store *store, void *ctx,
 				 uint64_t size, int flags, struct sluice_file **out);
 
 /*
- * Another open of the same file, with flags (as of sluice_open_store()) and readahead of its own.
- * -EINVAL, -EACCES: the file cannot be written to, -EROFS: nor can the store. Memory.
- */
-SLUICE_API int sluice_reopen(struct sluice_file *f, int flags, struct sluice_file **out);
-
-/*
- * Closes an open file; no call on it is under way, nothing is borrowed by it. Dirty data of a
- * file with a path stays in the cache and is written in its time. The last close of a store writes
- * what is dirty first and then calls release(); if that fails the error is returned and the file
- * remains open, with its data: try again, or sluice_discard() it. Else 0.
+ * Closes an open file; no call on it is under way. Dirty data of a file with a path stays in the
+ * cache and is written in its time. The last close of a store first writes what is dirty, makes it
+ * safe, and then calls release(); if that fails the error is returned and the file remains open,
+ * with its data: try again, or sluice_discard() it. Else 0.
  */
 SLUICE_API int sluice_close(struct sluice_file *f);
 
 /*
- * Forgets, on purpose, what of the file is not on its device: all its cached pages go, the size is
- * the device's, and errors of writes end. For data that can not be written. Waits for what is in
- * flight. 0, or -EBUSY while something of the file is borrowed: then only the rest is gone.
+ * Forgets, on purpose, what of the file is not on its device: for data that can not be written. All
+ * its cached pages go, its size becomes the device's, errors of earlier writes end. What is given
+ * up is passed to `lost` (may be NULL) first, as by sluice_destroy(). 0. Memory.
  */
-SLUICE_API int sluice_discard(struct sluice_file *f);
+SLUICE_API int sluice_discard(struct sluice_file *f,
+			      void (*lost)(void *ctx, const struct sluice_loss *loss), void *ctx);
 
 /* --- reading and writing --- */
 
