@@ -28,6 +28,7 @@ enum folio_flags {
 	FOLIO_ACTIVE = 1 << 4,     /* is on the active list */
 	FOLIO_MARK = 1 << 5,       /* reading it starts the next readahead window */
 	FOLIO_RECLAIM = 1 << 6,    /* reclaim met it dirty: goes first once it is written */
+	FOLIO_DROP = 1 << 7,       /* nobody but who made it wants it: goes when done with */
 };
 
 struct folio {

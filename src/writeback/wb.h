@@ -129,6 +129,10 @@ struct inode {
 	_Atomic u64 size;  /* bytes; changes under the lock held exclusively */
 	_Atomic u32 opens;
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
+	u64 reserved;              /* bytes from the start of the file, at least the size, up to
+				    * which the device has room but for holes; under the lock */
+	bool sparse;               /* there may be holes below the size; under the lock */
+	void *owner;               /* whoever made the inode: his own */
 	struct list_node all;      /* of the engine's inodes; under its inodes_lock */
 
 	/* wb.list_lock: */
