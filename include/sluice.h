@@ -126,10 +126,11 @@ struct sluice_loss {
 
 /*
  * Writes everything that is dirty, makes it safe, and frees the cache. Every file of it is closed
- * and nothing is borrowed. Whatever could not be written is passed piece by piece to `lost` (may be
+ * and nothing is lent. Whatever could not be written is passed piece by piece to `lost` (may be
  * NULL), in the calling thread, in the order of the offsets of each file; `lost` may make no call
- * to this cache. The cache is gone in any case: to try again first, call sluice_sync().
- * 0, or the first error of data that was lost or that the device did not make safe.
+ * to this cache. The cache is gone then: to try again first, call sluice_sync(). 0, or the first error
+ * of data that was lost or that the device did not make safe. -EBUSY: a file is open; nothing was
+ * done.
  */
 SLUICE_API int sluice_destroy(struct sluice *c,
 			      void (*lost)(void *ctx, const struct sluice_loss *loss), void *ctx);
@@ -188,7 +189,7 @@ struct sluice_stats {
 	uint64_t folios_shed;      /* of these, to let go of clean pages around dirty ones */
 	uint64_t reclaim_waits;    /* times a thread waited for memory */
 	/* the device */
-	char io_engine[16];          /* in use: "uring" or "threads" */
+	char device[96];             /* in words: by io_uring or threads, files with O_DIRECT */
 	uint64_t device_reads;       /* I/Os, total */
 	uint64_t device_writes;      /* I/Os, total */
 	uint64_t device_flushes;     /* total */
@@ -196,10 +197,10 @@ struct sluice_stats {
 	uint64_t device_write_bytes; /* total */
 	uint64_t device_in_flight;   /* I/Os, now */
 	uint64_t write_bandwidth;    /* as estimated, bytes a second */
-	uint64_t write_errors;       /* write-outs that failed, total */
+	uint64_t write_errors;       /* I/Os of write-out that failed, total */
 	/* files, now */
 	uint64_t files_open;   /* opens that are not closed */
-	uint64_t files_cached; /* files with a place in the cache, open or not */
+	uint64_t files_idle; /* files kept in the cache after their last close */
 };
 
 /*

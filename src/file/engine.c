@@ -17,6 +17,8 @@ void vm_settings_init(struct vm_settings *vm)
 int engine_create(const struct engine_config *c, struct engine **out)
 {
 	struct cache_config cache = { .memory_pages = c->memory_bytes / PAGE_SIZE,
+				      .max_memory_pages = c->max_memory_bytes / PAGE_SIZE,
+				      .huge_pages = c->huge_pages,
 				      .reserve_pages = c->reserve_bytes / PAGE_SIZE,
 				      .contents = c->contents,
 				      .shed = c->policy.pinned == PINNED_SHED };
