@@ -17,8 +17,6 @@ void vm_settings_init(struct vm_settings *vm)
 int engine_create(const struct engine_config *c, struct engine **out)
 {
 	struct cache_config cache = { .memory_pages = c->memory_bytes / PAGE_SIZE,
-				      .max_memory_pages = c->max_memory_bytes / PAGE_SIZE,
-				      .huge_pages = c->huge_pages,
 				      .reserve_pages = c->reserve_bytes / PAGE_SIZE,
 				      .contents = c->contents,
 				      .shed = c->policy.pinned == PINNED_SHED };
@@ -249,4 +247,9 @@ bool engine_audit(struct engine *e, char *why, size_t why_size)
 void engine_task_exit(struct engine *e)
 {
 	throttle_task_exit(&e->all);
+}
+
+struct writeback *engine_writeback(struct engine *e)
+{
+	return &e->all;
 }

@@ -21,10 +21,8 @@ void vm_settings_init(struct vm_settings *vm); /* Linux's defaults */
 
 struct engine_config {
 	u64 memory_bytes;  /* page cache memory: free pages and cached ones */
-	u64 max_memory_bytes; /* to which engine_resize() may make it grow; 0: memory_bytes */
 	u64 reserve_bytes; /* of it, what the limits do not count (totalreserve_pages) */
 	bool contents;     /* keep the bytes */
-	enum huge_pages huge_pages; /* for them */
 	struct policy policy;
 	struct vm_settings vm;
 };
@@ -110,20 +108,6 @@ int engine_sync(struct engine *e);
  * goes on by itself. -ENOMEM: no memory for a task.
  */
 int engine_sync_progress(struct engine *e, int (*progress)(void *ctx, u64 pages), void *ctx);
-/*
- * Changes the memory of an engine in use; see cache_resize(). -EAGAIN: it has the new size, but what
- * lies past that was not all let go of in time. -EINVAL, -ENOMEM: nothing has changed.
- */
-int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns);
-
-/* What memory an engine has of the system's, now. Asks the system: slow. */
-struct engine_memory {
-	u64 memory_bytes;               /* as configured or resized */
-	u64 resident_bytes, huge_bytes; /* of the arena; on huge pages */
-	u64 overhead_bytes;             /* folio descriptors and index */
-};
-void engine_memory(struct engine *e, struct engine_memory *out);
-
 /* The writeback of an engine, for who traces it (writeback/trace.h). */
 struct writeback;
 struct writeback *engine_writeback(struct engine *e);
