@@ -19,6 +19,14 @@
 #include "base/bits.h"
 #include <errno.h>
 
+/* Counts have one writer at a time, and readers without the lock. */
+static void add(_Atomic u32 *count, s32 n)
+{
+	u32 now = atomic_load_explicit(count, memory_order_relaxed);
+
+	atomic_store_explicit(count, now + (u32)n, memory_order_relaxed);
+}
+
 static void put_run(struct arena *a, u32 run, unsigned order)
 {
 	frameset_add(&a->runs[order], run);
@@ -39,7 +47,7 @@ static void join(struct arena *a, u32 frame, unsigned order)
 	u32 run = frame >> order;
 
 	assert(!frameset_has(&a->runs[order], run));
-	a->free_frames += 1u << order;
+	add(&a->free_frames, 1 << order);
 	assert(a->free_frames <= a->frames);
 	/* The buddy of a run at the end of memory may lie past it: its bit is then never set. */
 	while (order < ARENA_MAX_ORDER && (u64)((run ^ 1) + 1) << order <= a->frames &&
@@ -124,7 +132,7 @@ u32 arena_alloc(struct arena *a, unsigned order)
 		put_run(a, run + 1, from);
 	}
 	assert(a->free_frames >= 1u << order);
-	a->free_frames -= 1u << order;
+	add(&a->free_frames, -(1 << order));
 	spin_unlock(&a->lock);
 	return run << order;
 }
@@ -141,7 +149,7 @@ static void free_stuck(struct arena *a, u32 frame, u32 end)
 {
 	for (u32 f = frame; f < end; f++)
 		frameset_del(&a->stuck, f);
-	a->stuck_frames -= end - frame;
+	add(&a->stuck_frames, -(s32)(end - frame));
 	discard(a, frame, end);
 	/* of a huge page that was set aside no part can go before the last */
 	if (!a->stuck_frames && a->memory.set_aside_end)
@@ -175,7 +183,7 @@ static void grow_to(struct arena *a, u32 end)
 		if (!frameset_has(&a->stuck, f))
 			continue;
 		frameset_del(&a->stuck, f);
-		a->stuck_frames--;
+		add(&a->stuck_frames, -1);
 		join_range(a, from, f);
 		from = f + 1;
 	}
@@ -200,12 +208,12 @@ static void cut_run_across(struct arena *a, u32 end)
 		if (first == end || !frameset_has(&a->runs[o], run))
 			continue;
 		take_run(a, run, o);
-		a->free_frames -= 1u << o;
+		add(&a->free_frames, -(1 << o));
 		join_range(a, first, end);
 		for (u32 f = end, order; f < first + (1u << o); f += 1u << order) {
 			order = largest_order(f, first + (1u << o));
 			put_run(a, f >> order, order); /* not joined: they are about to go */
-			a->free_frames += 1u << order;
+			add(&a->free_frames, 1 << order);
 		}
 		break;
 	}
@@ -221,12 +229,12 @@ static void shrink_to(struct arena *a, u32 end)
 
 		if (order < 0) {
 			frameset_add(&a->stuck, f);
-			a->stuck_frames++;
+			add(&a->stuck_frames, 1);
 			discard(a, gone, f);
 			gone = ++f;
 		} else {
 			take_run(a, f >> order, (unsigned)order);
-			a->free_frames -= 1u << order;
+			add(&a->free_frames, -(1 << order));
 			f += 1u << order;
 		}
 	}

@@ -26,13 +26,13 @@ struct arena_config {
 struct arena {
 	struct spinlock lock; /* protects everything below; a leaf lock */
 	u32 max_frames;       /* immutable */
-	u32 frames;           /* those that are handed out lie below */
-	u32 free_frames;
+	_Atomic u32 frames;   /* those that are handed out lie below */
+	_Atomic u32 free_frames;
 	u32 orders_free; /* bit o: some run of order o is free */
 	u32 free_runs[ARENA_ORDERS];
 	struct frameset runs[ARENA_ORDERS]; /* by frame >> order */
 	struct frameset stuck;              /* frames past the end that are still used */
-	u32 stuck_frames;
+	_Atomic u32 stuck_frames;
 	struct memory memory; /* its base, NULL without contents, is immutable */
 };
 
@@ -53,17 +53,17 @@ int arena_resize(struct arena *a, u32 frames);
 
 static inline u32 arena_frames(const struct arena *a)
 {
-	return *(const volatile u32 *)&a->frames;
+	return atomic_load_explicit(&a->frames, memory_order_relaxed);
 }
 
 static inline u32 arena_free_frames(const struct arena *a)
 {
-	return *(const volatile u32 *)&a->free_frames;
+	return atomic_load_explicit(&a->free_frames, memory_order_relaxed);
 }
 
 static inline u32 arena_stuck(const struct arena *a)
 {
-	return *(const volatile u32 *)&a->stuck_frames;
+	return atomic_load_explicit(&a->stuck_frames, memory_order_relaxed);
 }
 
 /* The bytes of a frame; only with contents. */

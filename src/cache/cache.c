@@ -42,7 +42,8 @@ int cache_init(struct cache *c, const struct cache_config *config)
 	spin_init(&c->table_lock, RANK_ARENA);
 	mutex_init(&c->resize_lock, RANK_RESIZE);
 	ledger_init(&c->ledger);
-	if (make_table(c, max) || arena_init(&c->arena, &arena)) {
+	if (make_table(c, max) || arena_init(&c->arena, &arena) ||
+	    (config->reclaim == RECLAIM_S3FIFO && ghost_init(&c->ghost, max))) {
 		cache_discard(c);
 		return -ENOMEM;
 	}
@@ -61,6 +62,7 @@ void cache_finish(struct cache *c)
 void cache_discard(struct cache *c)
 {
 	arena_finish(&c->arena);
+	ghost_finish(&c->ghost);
 	frameset_finish(&c->table_free);
 	memory_finish(&c->table);
 }

@@ -12,6 +12,7 @@
 #include "cache/arena.h"
 #include "cache/folio.h"
 #include "cache/index.h"
+#include "cache/reclaim.h"
 #include "device/device.h"
 #include "ledger/ledger.h"
 
@@ -20,7 +21,7 @@ enum lru_list { LRU_INACTIVE, LRU_ACTIVE, LRU_LISTS };
 /* A list of folios by id, most recent first. */
 struct lru {
 	u32 first, last; /* 0: empty */
-	u64 folios, pages;
+	_Atomic u64 folios, pages;
 };
 
 struct cache_config {
@@ -29,6 +30,7 @@ struct cache_config {
 	u64 reserve_pages;    /* not counted as dirtyable */
 	bool contents;
 	enum huge_pages huge_pages; /* for contents */
+	enum reclaim reclaim;
 	bool shed; /* reclaim may split dirty folios to free their clean pages */
 };
 
@@ -52,6 +54,8 @@ struct cache {
 
 	struct spinlock lru_lock; /* protects the lists, the folios' links and the counts */
 	struct lru lru[LRU_LISTS];
+	u32 hand;                          /* RECLAIM_SIEVE: looked at next; 0: the oldest */
+	struct ghost ghost;                /* RECLAIM_S3FIFO */
 	u64 folios_of_order[ARENA_ORDERS]; /* on the lists */
 
 	struct ledger ledger;
@@ -63,6 +67,8 @@ struct cache {
 	_Atomic u32 progress; /* bumped when pages become reclaimable; waiters park on it */
 	_Atomic u32 waiters;
 	_Atomic u64 failures; /* writes to devices that failed, ever, of all mappings */
+	_Atomic u64 mappings; /* ever made */
+	_Atomic u64 read_misses; /* pages that reads found neither cached nor valid */
 };
 
 /* What the layer above wants to know of a mapping; called with its tree_lock held. */
@@ -76,7 +82,8 @@ struct mapping_ops {
 #define MAPPING_BOOKS 3
 
 struct mapping {
-	struct cache *cache; /* immutable, as are store, ops, block_shift */
+	struct cache *cache; /* immutable, as are id, store, ops, block_shift */
+	u64 id;              /* 1, 2, ... in the order they were made */
 	struct store *store;
 	const struct mapping_ops *ops; /* NULL: nobody wants to know */
 	u32 block_shift;               /* log2 of blocks per page, 0..3 */
@@ -124,11 +131,16 @@ u64 cache_pages(const struct cache *c);
 /* Puts a new folio at the head of the inactive list, or takes one off its list. lru.c */
 void lru_add(struct cache *c, struct folio *f);
 void lru_del(struct cache *c, struct folio *f);
-/* Halves the order of `at`, and puts the piece that is split off it behind it. */
+/*
+ * Halves the order of `at`, and puts the piece that is split off it behind it; or, if reclaim
+ * has met `at` dirty, to where it is looked at next.
+ */
 void lru_halve(struct cache *c, struct folio *at, struct folio *f);
 /* Takes the oldest folio of a list to its front and returns it pinned; NULL: empty. */
 struct folio *lru_rotate(struct cache *c, enum lru_list list);
-/* Puts a folio that is on a list to the old end of its list. */
+/* The folio at the hand, pinned; the hand goes on to the next younger one. NULL: empty. */
+struct folio *lru_advance(struct cache *c);
+/* Puts a folio that is on a list to where it is looked at next of that list. */
 void lru_deactivate(struct cache *c, struct folio *f);
 /* Moves a pinned folio to the front of the other list, if it is still on one. */
 void lru_move(struct cache *c, struct folio *f, enum lru_list to);

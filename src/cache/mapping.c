@@ -12,6 +12,7 @@ void mapping_init(struct mapping *m, struct cache *c, struct store *store, u32 b
 {
 	assert(max_order <= ARENA_MAX_ORDER);
 	*m = (struct mapping){ .cache = c,
+			       .id = 1 + atomic_fetch_add(&c->mappings, 1),
 			       .store = store,
 			       .block_shift = block_shift,
 			       .max_order = max_order,

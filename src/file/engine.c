@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define MIN_PAGES 64 /* of a cache */
+
 void vm_settings_init(struct vm_settings *vm)
 {
 	*vm = (struct vm_settings){ .dirty_ratio = 20,
@@ -17,8 +19,10 @@ void vm_settings_init(struct vm_settings *vm)
 int engine_create(const struct engine_config *c, struct engine **out)
 {
 	struct cache_config cache = { .memory_pages = c->memory_bytes / PAGE_SIZE,
+				      .max_memory_pages = c->max_memory_bytes / PAGE_SIZE,
 				      .reserve_pages = c->reserve_bytes / PAGE_SIZE,
 				      .contents = c->contents,
+				      .huge_pages = c->huge_pages,
 				      .shed = c->policy.pinned == PINNED_SHED };
 	struct vm_limits vm = {
 		.config = { .dirty_ratio = c->vm.dirty_ratio,
@@ -31,7 +35,7 @@ int engine_create(const struct engine_config *c, struct engine **out)
 	struct engine *e;
 	int rc;
 
-	if (cache.memory_pages < 64 || cache.reserve_pages >= cache.memory_pages)
+	if (cache.memory_pages < MIN_PAGES || cache.reserve_pages >= cache.memory_pages)
 		return -EINVAL;
 	e = calloc(1, sizeof(*e));
 	if (!e)
@@ -103,6 +107,29 @@ int engine_add_device(struct engine *e, struct device *d, u32 read_ahead_kb, boo
 	return wb_create(&e->all, d, read_ahead_kb, strict_limit, &wb);
 }
 
+int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_bytes)
+{
+	u64 left = 0;
+	int rc = -EINVAL;
+
+	if (memory_bytes / PAGE_SIZE >= MIN_PAGES)
+		rc = cache_resize(&e->cache, memory_bytes / PAGE_SIZE, timeout_ns, &left);
+	*left_bytes = left * PAGE_SIZE;
+	return rc;
+}
+
+void engine_memory(struct engine *e, struct engine_memory *out)
+{
+	struct memory_use arena = memory_use(&e->cache.arena.memory);
+
+	*out = (struct engine_memory){
+		.arena_bytes = arena.resident_bytes,
+		.arena_huge_bytes = arena.huge_bytes,
+		.table_bytes = memory_use(&e->cache.table).resident_bytes,
+		.stuck_bytes = (u64)arena_stuck(&e->cache.arena) * PAGE_SIZE,
+	};
+}
+
 static void stats_of_cache(struct cache *c, struct engine_stats *out)
 {
 	spin_lock(&c->lru_lock);
@@ -153,6 +180,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 		.debt = ledger_level(l, LEVEL_DEBT),
 		.in_flight = ledger_level(l, LEVEL_IN_FLIGHT),
 		.pinned = ledger_level(l, LEVEL_PINNED),
+		.memory = cache_size(&e->cache),
 		.cached = cache_pages(&e->cache),
 		.free = arena_free_frames(&e->cache.arena),
 		.background_thresh = limits.bg,
