@@ -51,6 +51,7 @@ struct io {
 	u64 submit_ns;        /* when it got into the queue */
 	u32 parts;            /* requests it was split into */
 	u32 done_bytes;       /* file: transferred so far */
+	int fd;               /* file: what the ring transfers by */
 	_Atomic u32 admitted; /* 0 while its submitter is parked for room */
 	int error;
 	struct list_node link;

@@ -5,6 +5,7 @@
 
 #include "device/io_pool.h"
 #include "device/model.h"
+#include "device/uring.h"
 
 struct file_device {
 	struct io_pool pool;
@@ -17,5 +18,8 @@ static inline struct file_device *file_device_of(const struct device *d)
 	assert(d->ops == &file_ops);
 	return d->state;
 }
+
+/* io was done in part, or could not be done in one go: a thread of the pool does the rest. */
+void file_do_rest(struct device *d, struct io *io);
 
 #endif

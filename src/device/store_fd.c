@@ -173,17 +173,26 @@ static int fd_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
 	return error;
 }
 
+/* A page with some data in it counts as written. */
 static u64 fd_next(struct store *s, u64 page, u64 end, bool written)
 {
 	struct fd_store *f = fd_store_of_store(s);
-	off_t at = lseek(f->fd, (off_t)(page << PAGE_SHIFT), written ? SEEK_DATA : SEEK_HOLE);
 
-	if (at < 0) /* past the end (ENXIO), or a device that knows no holes */
-		return errno == ENXIO ? (written ? end : page) :
-					real_store_next(s, page, end, written);
-	/* a page with some data is written: the hole begins with the next one */
-	page = written ? (u64)at >> PAGE_SHIFT : div_roundup((u64)at, PAGE_SIZE);
-	return min_u64(page, end);
+	while (page < end) {
+		off_t from = (off_t)(page << PAGE_SHIFT);
+		off_t at = lseek(f->fd, from, written ? SEEK_DATA : SEEK_HOLE);
+
+		if (at < 0 && errno != ENXIO) /* it knows no holes */
+			return real_store_next(s, page, end, written);
+		if (at < 0) /* past the end */
+			return written ? end : page;
+		if (written)
+			return min_u64((u64)at >> PAGE_SHIFT, end);
+		if (at == from)
+			return page;
+		page = div_roundup((u64)at, PAGE_SIZE);
+	}
+	return end;
 }
 
 static int fd_punch(struct store *s, u64 page, u64 n)

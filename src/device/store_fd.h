@@ -8,10 +8,10 @@
 
 struct fd_store {
 	struct real_store real;
-	int fd;          /* through the page cache */
-	int direct;      /* past it, or -1 */
-	u32 align;       /* what offsets and lengths of direct I/O are multiples of */
-	u32 memory_mask; /* these bits are 0 in addresses and lengths of its vectors */
+	int fd;           /* through the page cache */
+	int direct;       /* past it, or -1 */
+	u32 align;        /* of offsets of direct I/O and lengths of its vectors' pieces */
+	u32 memory_align; /* of the addresses in its vectors */
 	bool block_device;
 	/*
 	 * Protects what follows: the range of bytes that is known to have room on the device.

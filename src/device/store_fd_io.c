@@ -54,14 +54,16 @@ static int drop_behind(int fd, enum io_op op, u64 offset, u64 length)
 	return error;
 }
 
-/* True if all of the vector's memory is as O_DIRECT needs it. */
+/* True if all pieces of the vector are as O_DIRECT needs them. */
 static bool memory_is_aligned(const struct fd_store *f, const struct iovec *vec, unsigned count)
 {
-	u64 bits = 0;
+	u64 bases = 0, lengths = 0;
 
-	for (unsigned i = 0; i < count; i++)
-		bits |= (uintptr_t)vec[i].iov_base | vec[i].iov_len;
-	return !(bits & f->memory_mask);
+	for (unsigned i = 0; i < count; i++) {
+		bases |= (uintptr_t)vec[i].iov_base;
+		lengths |= vec[i].iov_len;
+	}
+	return !(bases % f->memory_align) && !(lengths % f->align);
 }
 
 /* Shortens the vector to so many bytes: how many of it are left. */
@@ -131,7 +133,7 @@ static bool ask_alignment(struct fd_store *f, bool *possible)
 	*possible = sx.stx_dio_offset_align && sx.stx_dio_offset_align <= PAGE_SIZE &&
 		    sx.stx_dio_mem_align && sx.stx_dio_mem_align <= PAGE_SIZE;
 	f->align = sx.stx_dio_offset_align;
-	f->memory_mask = sx.stx_dio_mem_align - 1;
+	f->memory_align = sx.stx_dio_mem_align;
 	return true;
 }
 
@@ -143,7 +145,7 @@ static void try_alignment(struct fd_store *f)
 	f->align = PAGE_SIZE;
 	if (!posix_memalign(&buf, PAGE_SIZE, PAGE_SIZE) && pread(f->direct, buf, 512, 0) == 512)
 		f->align = 512;
-	f->memory_mask = f->align - 1;
+	f->memory_align = f->align;
 	free(buf);
 }
 
@@ -164,7 +166,7 @@ void fd_store_probe(struct fd_store *f, bool want_direct)
 	f->direct = want_direct && possible ? reopen(f->fd, flags | O_DIRECT) : -1;
 	if (f->direct < 0) {
 		f->align = PAGE_SIZE;
-		f->memory_mask = 0;
+		f->memory_align = 1;
 		/* the cache above reads ahead by itself */
 		posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM);
 	} else if (!known) {
