@@ -81,6 +81,14 @@ void folio_wait_writeback(struct folio *f);
 /* For writeback completion: wakes those waiting on the folio. */
 void folio_wake(struct folio *f);
 
+/* Whether it was made to be dropped, and nobody has used it otherwise since. */
+static inline bool folio_is_to_drop(const struct folio *f)
+{
+	u32 flags = atomic_load_explicit(&f->flags, memory_order_relaxed);
+
+	return (flags & (FOLIO_DROP | FOLIO_REFERENCED | FOLIO_HOT)) == FOLIO_DROP;
+}
+
 /* Notes a use: cheap, and without a store when there is nothing to note. */
 static inline void folio_mark_accessed(struct folio *f)
 {

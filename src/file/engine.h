@@ -102,6 +102,7 @@ int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_
 struct engine_memory {
 	u64 arena_bytes, arena_huge_bytes;
 	u64 table_bytes; /* of folio descriptors */
+	u64 index_bytes; /* of the files' indexes */
 	u64 stuck_bytes; /* past the end of the arena, still in use */
 };
 void engine_memory(struct engine *e, struct engine_memory *out); /* reads files: slow */

@@ -96,6 +96,8 @@ u64 inode_unwritten_bytes(struct inode *inode);
 void inode_show_unwritten(struct inode *inode,
 			  void (*fn)(void *ctx, u64 offset, const void *data, u64 length),
 			  void *ctx);
+/* That of the first write-out that failed, of data that is not safe yet; or 0. */
+int inode_error(struct inode *inode);
 /*
  * Gives up, on purpose, all that is cached of it, dirty or not; the size becomes the store's, and the
  * error of what could not be written ends. Waits for what is in flight.

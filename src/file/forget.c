@@ -4,6 +4,7 @@
  * it elsewhere, and then taken out of the cache with its debt. A piece is a run of dirty blocks
  * that lie behind one another in the file and in memory.
  */
+#include "cache/fill.h"
 #include "file/inner.h"
 
 struct piece {
@@ -88,6 +89,16 @@ void inode_show_unwritten(struct inode *inode,
 		show_piece(&p); /* while it is held */
 		folio_unpin(m->cache, f);
 	}
+}
+
+int inode_error(struct inode *inode)
+{
+	int error;
+
+	spin_lock(&inode->m.tree_lock);
+	error = inode->m.error;
+	spin_unlock(&inode->m.tree_lock);
+	return error;
 }
 
 int inode_forget(struct inode *inode)

@@ -17,9 +17,11 @@ static_assert(FILE_MAX_BYTES >> PAGE_SHIFT <= INDEX_MAX_PAGES, "every page has a
 struct engine {
 	struct cache cache;
 	struct writeback all;
-	struct mutex inodes_lock; /* protects the list; may be held while waiting for I/O */
-	struct list_node inodes;
-	u64 last_ino; /* inodes_lock */
+	struct mutex inodes_lock; /* protects the lists, inodes' walkers and last_ino */
+	struct list_node inodes, syncers;
+	struct cond inodes_left; /* an inode has no walker any more */
+	u64 last_ino;
+	_Atomic u64 lent_pages; /* of folios on loan */
 };
 
 struct file {
@@ -120,6 +122,9 @@ int inode_start_write(struct inode *inode, u64 first, u64 last);
 
 /* Makes what the device has answered for safe in it too. 0 or an error. */
 int inode_flush_device(struct inode *inode);
+
+/* Enters what of an inode is not on its device into the losses, if there are any to be told. */
+void inode_tell_loss(struct inode *inode, struct engine_losses *losses);
 
 /* Drops clean folios that lie in [first, end) pages as a whole; returns the pages dropped. */
 u64 inode_invalidate(struct inode *inode, u64 first, u64 end);

@@ -227,6 +227,8 @@ void inode_destroy(struct inode *inode)
 	truncate_pages(inode, 0);
 	/* only now: audits find what is cached by this list */
 	mutex_lock(&e->inodes_lock);
+	while (inode->walkers)
+		cond_wait(&e->inodes_left, &e->inodes_lock);
 	list_del(&inode->all);
 	mutex_unlock(&e->inodes_lock);
 	mapping_finish(&inode->m);

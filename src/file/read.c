@@ -128,11 +128,9 @@ static void copy_out(struct read *r, struct folio *f)
 static void done_with(struct read *r, struct folio *f)
 {
 	struct cache *c = r->file->inode->m.cache;
-	u32 flags = atomic_load_explicit(&f->flags, memory_order_relaxed);
 	u64 size = size_now(r->file->inode);
 
-	if (r->flags & FILE_IO_DONTCACHE && flags & FOLIO_DROP &&
-	    !(flags & (FOLIO_REFERENCED | FOLIO_HOT)) &&
+	if (r->flags & FILE_IO_DONTCACHE && folio_is_to_drop(f) &&
 	    r->position >= min_u64(folio_end(f) << PAGE_SHIFT, size) && folio_trylock(f)) {
 		if (f->mapping && mapping_evict(f, 1))
 			world_spend(COST_EVICT, 1);

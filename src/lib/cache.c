@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HZ           250 /* of threads that nobody bound to a world: world.c */
-#define RESIZE_NS    (10 * NSEC_PER_SEC)
+#define HZ        250 /* of threads that nobody bound to a world: world.c */
+#define RESIZE_NS (10 * NSEC_PER_SEC)
 
 const char *sluice_version(void)
 {
@@ -125,8 +125,9 @@ int sluice_create(const char *const *settings, char *error, size_t error_size, s
 int sluice_resize(struct sluice *c, uint64_t memory_bytes)
 {
 	int rc = lib_config_check_memory(memory_bytes);
+	u64 left;
 
-	return rc ? rc : engine_resize(c->engine, memory_bytes, RESIZE_NS);
+	return rc ? rc : engine_resize(c->engine, memory_bytes, RESIZE_NS, &left);
 }
 
 /* --- the end */

@@ -27,19 +27,19 @@ struct key {
 #define MEMORY_MAX (15ull << 40) /* page frames have 32-bit numbers */
 #define BYTES_MAX  (1ull << 50)
 
-#define AT(field)  offsetof(struct lib_config, field)
-#define MEMORY(name, field, min)                                                          \
-	{                                                                                 \
-		"machine", name, KIND_BYTES, AT(field), min, MEMORY_MAX, PAGE_SIZE,       \
-			"whole pages of 4096 bytes, 16M to 15T"                           \
+#define AT(field) offsetof(struct lib_config, field)
+#define MEMORY(name, field, min)                                                    \
+	{                                                                           \
+		"machine", name, KIND_BYTES, AT(field), min, MEMORY_MAX, PAGE_SIZE, \
+			"whole pages of 4096 bytes, 16M to 15T"                     \
 	}
-#define VM(name, kind, min, max, values)                                                  \
-	{                                                                                 \
-		"vm", #name, kind, AT(engine.vm.name), min, max, 1, values                \
+#define VM(name, kind, min, max, values)                                   \
+	{                                                                  \
+		"vm", #name, kind, AT(engine.vm.name), min, max, 1, values \
 	}
-#define DEVICE(name, values)                                                              \
-	{                                                                                 \
-		"device", name, KIND_DEVICE, 0, 0, 0, 1, values                           \
+#define DEVICE(name, values)                                    \
+	{                                                       \
+		"device", name, KIND_DEVICE, 0, 0, 0, 1, values \
 	}
 
 static const struct key keys[] = {
@@ -257,8 +257,7 @@ static int apply(struct lib_config *c, const char *setting, bool preset, struct 
 	return rc;
 }
 
-int lib_config_read(struct lib_config *c, const char *const *settings, size_t count,
-		    struct err *e)
+int lib_config_read(struct lib_config *c, const char *const *settings, size_t count, struct err *e)
 {
 	int rc = 0;
 

@@ -23,8 +23,7 @@ void lib_config_init(struct lib_config *c);
  * Applies settings in turn; a later one of a key wins, and choices of a policy go over the preset
  * wherever that stands. 0, or -EINVAL with `e` naming the setting and what would be right.
  */
-int lib_config_read(struct lib_config *c, const char *const *settings, size_t count,
-		    struct err *e);
+int lib_config_read(struct lib_config *c, const char *const *settings, size_t count, struct err *e);
 /* Whether the cache may have so much memory, as the setting `memory` says: 0 or -EINVAL. */
 int lib_config_check_memory(u64 memory_bytes);
 

@@ -6,6 +6,7 @@
 #include "file/path.h"
 #include "lib/config.h"
 #include "sluice.h"
+#include "writeback/wb.h"
 
 struct sluice {
 	struct world world; /* of its flushers: real, with the HZ that threads have by default */

@@ -72,8 +72,8 @@ ssize_t sluice_pwritev(struct sluice_file *f, const struct iovec *iov, int iov_c
 	return file_pwritev(f->file, iov, (unsigned)iov_count, offset, flags);
 }
 
-ssize_t sluice_append(struct sluice_file *f, const struct iovec *iov, int iov_count,
-		      unsigned flags, uint64_t *offset)
+ssize_t sluice_append(struct sluice_file *f, const struct iovec *iov, int iov_count, unsigned flags,
+		      uint64_t *offset)
 {
 	u64 at = 0;
 	ssize_t n;
@@ -144,8 +144,7 @@ int sluice_fdatasync(struct sluice_file *f)
 	return file_fsync(f->file, true);
 }
 
-int sluice_sync_file_range(struct sluice_file *f, uint64_t offset, uint64_t length,
-			   unsigned flags)
+int sluice_sync_file_range(struct sluice_file *f, uint64_t offset, uint64_t length, unsigned flags)
 {
 	return file_sync_range(f->file, offset, length, flags);
 }

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 /* What open(2) knows and a store can do. */
-#define STORE_FLAGS                                                                       \
-	(O_ACCMODE | O_TRUNC | O_APPEND | O_DSYNC | O_SYNC | O_DIRECT | O_CLOEXEC |       \
-	 O_LARGEFILE | O_NOATIME | O_NOCTTY | O_NONBLOCK)
+#define STORE_FLAGS                                                                               \
+	(O_ACCMODE | O_TRUNC | O_APPEND | O_DSYNC | O_SYNC | O_DIRECT | O_CLOEXEC | O_LARGEFILE | \
+	 O_NOATIME | O_NOCTTY | O_NONBLOCK)
 
 static struct sluice_file *new_file(struct sluice *c)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The statistics of a cache, gathered from engine, device and paths, in bytes. */
 #include "lib/inner.h"
-#include "writeback/wb.h"
 #include <errno.h>
 #include <string.h>
 
@@ -17,10 +16,9 @@ static void of_memory(struct sluice *c, struct sluice_stats *s)
 	struct engine_memory m;
 
 	engine_memory(c->engine, &m);
-	s->memory_bytes = m.memory_bytes;
-	s->resident_bytes = m.resident_bytes;
-	s->huge_bytes = m.huge_bytes;
-	s->overhead_bytes = m.overhead_bytes;
+	s->resident_bytes = m.arena_bytes;
+	s->huge_bytes = m.arena_huge_bytes;
+	s->overhead_bytes = m.table_bytes + m.index_bytes;
 }
 
 static void of_engine(struct sluice *c, struct sluice_stats *s)
@@ -29,6 +27,7 @@ static void of_engine(struct sluice *c, struct sluice_stats *s)
 	struct engine_stats e;
 
 	engine_stats(c->engine, &e);
+	s->memory_bytes = bytes(e.memory);
 	s->cached_bytes = bytes(e.cached);
 	s->free_bytes = bytes(e.free);
 	s->debt_bytes = bytes(e.debt);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Tracing, under public names: events of the two sides are the same bytes. */
 #include "lib/inner.h"
-#include "writeback/trace.h"
 #include <errno.h>
 
 #define EVENTS_DEFAULT 4096
@@ -30,8 +29,7 @@ int sluice_trace_start(struct sluice *c, size_t events)
 	return rc;
 }
 
-ssize_t sluice_trace_read(struct sluice *c, struct sluice_event *out, size_t count,
-			  uint64_t *lost)
+ssize_t sluice_trace_read(struct sluice *c, struct sluice_event *out, size_t count, uint64_t *lost)
 {
 	u64 gone = 0;
 	ssize_t n;

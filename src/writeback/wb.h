@@ -28,6 +28,13 @@ struct vm_limits {
 	u32 dirty_expire_centisecs;
 };
 
+/* The same in use: changed while it is read, one value at a time. */
+struct vm_knobs {
+	_Atomic u32 dirty_ratio, dirty_background_ratio;
+	_Atomic u64 dirty_bytes, dirty_background_bytes;
+	_Atomic u32 dirty_writeback_centisecs, dirty_expire_centisecs;
+};
+
 /* What one CPU's dirtiers have not been asked for yet; owned by the CPU, races are harmless. */
 struct wb_cpu {
 	_Atomic u32 dirtied; /* pages since somebody on this CPU last looked (bdp_ratelimits) */
@@ -50,9 +57,9 @@ struct wb;
 
 /* All devices of one cache. */
 struct writeback {
-	struct cache *cache; /* immutable, as are policy and vm */
+	struct cache *cache; /* immutable, as is policy */
 	struct policy policy;
-	struct vm_limits vm;
+	struct vm_knobs vm;
 	struct wb *wb[WB_MAX]; /* set before use */
 	u32 count;
 	u32 cpus;
@@ -134,6 +141,7 @@ struct inode {
 	bool sparse;               /* there may be holes below the size; under the lock */
 	void *owner;               /* whoever made the inode: his own */
 	struct list_node all;      /* of the engine's inodes; under its inodes_lock */
+	u32 walkers;               /* that stand at it in that list; likewise */
 
 	/* wb.list_lock: */
 	u32 state;
@@ -177,6 +185,11 @@ static inline u64 account_written(const struct policy *p, const struct ledger *l
 int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
 		   const struct vm_limits *vm);
 void writeback_finish(struct writeback *all);
+/* Puts other limits in force: the next look of each task and flusher is by them. */
+void writeback_set_vm(struct writeback *all, const struct vm_limits *vm);
+struct vm_limits writeback_vm(const struct writeback *all);
+/* Between two runs of periodic work; 0: there are none. */
+u64 writeback_interval_ns(const struct writeback *all);
 
 /* Adds a device and starts its flusher. 0 or -ENOMEM, -ENOSPC past WB_MAX. */
 int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, bool strict_limit,
