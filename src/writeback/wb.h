@@ -112,6 +112,7 @@ struct wb {
 	_Atomic u32 kicked;  /* there is something to look at before wake_ns */
 	_Atomic u32 running; /* it is at work (WB_writeback_running) */
 	_Atomic u32 dirty_exceeded;
+	struct rwsem line; /* held by the one task over the limit that looks; see throttle.c */
 
 	struct spinlock bw_lock; /* protects the estimates and what follows */
 	struct bandwidth bw;
