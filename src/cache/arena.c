@@ -93,9 +93,10 @@ int arena_init(struct arena *a, const struct arena_config *config)
 			goto no_memory;
 	if (frameset_init(&a->stuck, max))
 		goto no_memory;
-	if (config->contents && memory_init(&a->memory, (u64)frames << PAGE_SHIFT,
-					    (u64)max << PAGE_SHIFT, config->huge))
+	if (config->contents &&
+	    memory_init(&a->ram, (u64)frames << PAGE_SHIFT, (u64)max << PAGE_SHIFT, config->huge))
 		goto no_memory;
+	a->memory = a->ram.base;
 	join_range(a, 0, frames);
 	return 0;
 no_memory:
@@ -108,7 +109,7 @@ void arena_finish(struct arena *a)
 	for (unsigned o = 0; o < ARENA_ORDERS; o++)
 		frameset_finish(&a->runs[o]);
 	frameset_finish(&a->stuck);
-	memory_finish(&a->memory);
+	memory_finish(&a->ram);
 }
 
 u32 arena_alloc(struct arena *a, unsigned order)
@@ -139,9 +140,8 @@ u32 arena_alloc(struct arena *a, unsigned order)
 
 static void discard(struct arena *a, u32 frame, u32 end)
 {
-	if (a->memory.base && frame < end)
-		memory_discard(&a->memory, (u64)frame << PAGE_SHIFT,
-			       (u64)(end - frame) << PAGE_SHIFT);
+	if (a->memory && frame < end)
+		memory_discard(&a->ram, (u64)frame << PAGE_SHIFT, (u64)(end - frame) << PAGE_SHIFT);
 }
 
 /* Frees frames that lie past the end. */
@@ -152,7 +152,7 @@ static void free_stuck(struct arena *a, u32 frame, u32 end)
 	add(&a->stuck_frames, -(s32)(end - frame));
 	discard(a, frame, end);
 	/* of a huge page that was set aside no part can go before the last */
-	if (!a->stuck_frames && a->memory.set_aside_end)
+	if (!a->stuck_frames && a->ram.set_aside_end)
 		discard(a, a->frames, a->max_frames);
 }
 
@@ -250,8 +250,8 @@ int arena_resize(struct arena *a, u32 frames)
 
 	assert(frames && frames <= a->max_frames);
 	spin_lock(&a->lock);
-	if (a->memory.base && frames > at)
-		rc = memory_grow(&a->memory, (u64)frames << PAGE_SHIFT);
+	if (a->memory && frames > at)
+		rc = memory_grow(&a->ram, (u64)frames << PAGE_SHIFT);
 	spin_unlock(&a->lock);
 	if (rc)
 		return rc;
@@ -268,8 +268,8 @@ int arena_resize(struct arena *a, u32 frames)
 		spin_unlock(&a->lock);
 	}
 	spin_lock(&a->lock);
-	if (a->memory.base && (u64)frames << PAGE_SHIFT < a->memory.bytes)
-		memory_shrink(&a->memory, (u64)frames << PAGE_SHIFT);
+	if (a->memory && (u64)frames << PAGE_SHIFT < a->ram.bytes)
+		memory_shrink(&a->ram, (u64)frames << PAGE_SHIFT);
 	spin_unlock(&a->lock);
 	return 0;
 }

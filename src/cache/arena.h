@@ -33,7 +33,8 @@ struct arena {
 	struct frameset runs[ARENA_ORDERS]; /* by frame >> order */
 	struct frameset stuck;              /* frames past the end that are still used */
 	_Atomic u32 stuck_frames;
-	struct memory memory; /* its base, NULL without contents, is immutable */
+	struct memory ram;
+	void *memory; /* where it begins, NULL without contents; immutable */
 };
 
 /* 0 or -ENOMEM. */
@@ -69,8 +70,8 @@ static inline u32 arena_stuck(const struct arena *a)
 /* The bytes of a frame; only with contents. */
 static inline void *arena_bytes(const struct arena *a, u32 frame)
 {
-	assert(a->memory.base && frame < a->max_frames);
-	return a->memory.base + ((size_t)frame << PAGE_SHIFT);
+	assert(a->memory && frame < a->max_frames);
+	return (char *)a->memory + ((size_t)frame << PAGE_SHIFT);
 }
 
 /* Recounts free frames from the run sets and checks that no run overlaps another. */

@@ -37,7 +37,7 @@ int cache_init(struct cache *c, const struct cache_config *config)
 	assert(config->memory_pages > config->reserve_pages);
 	if (max >= ARENA_NONE)
 		return -EINVAL;
-	*c = (struct cache){ .config = *config };
+	*c = (struct cache){ .config = *config, .table_seq = 1 };
 	spin_init(&c->lru_lock, RANK_LRU);
 	spin_init(&c->table_lock, RANK_ARENA);
 	mutex_init(&c->resize_lock, RANK_RESIZE);

@@ -44,13 +44,14 @@ struct cache {
 	struct cache_config config; /* immutable */
 	struct arena arena;
 
-	struct folio *folios;         /* the table of descriptors; [0] is no folio; immutable */
-	struct memory table;          /* its memory */
-	struct spinlock table_lock;   /* protects the two below */
-	u32 table_used;               /* the last id taken from the table */
-	struct frameset table_free;   /* ids up to that that are free */
-	u32 table_free_count;         /* of them */
-	struct mutex resize_lock;     /* held for the whole of a cache_resize() */
+	struct folio *folios;       /* the table of descriptors; [0] is no folio; immutable */
+	struct memory table;        /* its memory */
+	struct spinlock table_lock; /* protects the next four */
+	u32 table_used;             /* the last id taken from the table */
+	struct frameset table_free; /* ids up to that that are free */
+	u32 table_free_count;       /* of them */
+	u32 table_seq;              /* where a descriptor's seq starts in its first life */
+	struct mutex resize_lock;   /* held for the whole of a cache_resize() */
 
 	struct spinlock lru_lock; /* protects the lists, the folios' links and the counts */
 	struct lru lru[LRU_LISTS];
@@ -66,8 +67,8 @@ struct cache {
 	void *owner;          /* of the hook */
 	_Atomic u32 progress; /* bumped when pages become reclaimable; waiters park on it */
 	_Atomic u32 waiters;
-	_Atomic u64 failures; /* writes to devices that failed, ever, of all mappings */
-	_Atomic u64 mappings; /* ever made */
+	_Atomic u64 failures;    /* writes to devices that failed, ever, of all mappings */
+	_Atomic u64 mappings;    /* ever made */
 	_Atomic u64 read_misses; /* pages that reads found neither cached nor valid */
 };
 

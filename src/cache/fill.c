@@ -27,15 +27,18 @@ void *folio_address(struct folio *f, u64 offset)
 	struct arena *a = &f->mapping->cache->arena;
 
 	assert(offset >> PAGE_SHIFT >= f->index && offset >> PAGE_SHIFT < folio_end(f));
-	if (!a->memory.base)
+	if (!a->memory)
 		return NULL;
 	return (char *)arena_bytes(a, f->frame) + (offset - ((u64)f->index << PAGE_SHIFT));
 }
 
 void folio_zero_bytes(struct folio *f, u64 offset, u64 length)
 {
-	if (length && f->mapping->cache->arena.memory.base)
-		memset(folio_address(f, offset), 0, length);
+	if (!length || !f->mapping->cache->arena.memory)
+		return;
+	folio_change_begin(f);
+	memset(folio_address(f, offset), 0, length);
+	folio_change_end(f);
 }
 
 void fill_init(struct fill *fill, struct mapping *m)
@@ -120,7 +123,7 @@ static u32 stretch_vec(struct fill *fill, struct iovec *vec)
 void fill_flush(struct fill *fill)
 {
 	struct mapping *m = fill->m;
-	bool contents = m->cache->arena.memory.base != NULL;
+	bool contents = m->cache->arena.memory != NULL;
 	struct fill_io *r;
 
 	if (!fill->pages)

@@ -54,8 +54,8 @@ static bool is_remembered(struct cache *c, const struct folio *f)
 {
 	u64 window = cache_pages(c) / 10 * 9;
 
-	return c->ghost.slot && ghost_take(&c->ghost, f->mapping->id, f->index,
-					   (u32)min_u64(window, UINT32_MAX));
+	return c->ghost.slot &&
+	       ghost_take(&c->ghost, f->mapping->id, f->index, (u32)min_u64(window, UINT32_MAX));
 }
 
 void lru_add(struct cache *c, struct folio *f)
@@ -88,7 +88,7 @@ void lru_halve(struct cache *c, struct folio *at, struct folio *f)
 	spin_lock(&c->lru_lock);
 	flags = atomic_load_explicit(&at->flags, memory_order_relaxed);
 	atomic_fetch_or_explicit(&f->flags, flags & FOLIO_ACTIVE, memory_order_relaxed);
-	at->order--;
+	folio_put(at->order, (u8)(at->order - 1));
 	assert(f->order == at->order);
 	if (flags & FOLIO_RECLAIM)
 		link_at_old_end(c, list_of(c, at), f);

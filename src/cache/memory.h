@@ -18,9 +18,9 @@ enum huge_pages {
 };
 
 struct memory {
-	char *mapping;      /* NULL: none. Immutable, as are the next three */
+	char *mapping; /* NULL: none. Immutable, as are the next three */
 	u64 mapped_bytes;
-	char *base; /* on a 2 MiB border */
+	char *base;         /* on a 2 MiB border */
 	u64 reserved_bytes; /* from the base on */
 	u64 bytes;          /* in use, from the base on */
 	u64 set_aside_end;  /* HUGE_ALWAYS: up to here the addresses are of huge pages */

@@ -28,8 +28,7 @@ static void pass_over(struct cache *c, struct folio *f, bool shed)
 /* Remembers a folio that went out of the small queue. It was in the mapping, and is not now. */
 static void remember(struct cache *c, u64 mapping, const struct folio *f)
 {
-	if (!c->ghost.slot ||
-	    atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_ACTIVE)
+	if (!c->ghost.slot || atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_ACTIVE)
 		return;
 	spin_lock(&c->lru_lock);
 	ghost_add(&c->ghost, mapping, f->index, f->order);

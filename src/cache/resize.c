@@ -23,7 +23,7 @@ static bool move(struct cache *c, struct folio *f)
 
 	if (to == ARENA_NONE)
 		return false;
-	if (c->arena.memory.base)
+	if (c->arena.memory)
 		memcpy(arena_bytes(&c->arena, to), arena_bytes(&c->arena, from),
 		       (size_t)PAGE_SIZE << order);
 	moved = folio_move(f, to);
@@ -84,7 +84,14 @@ static void empty_the_end(struct cache *c, u64 deadline)
 	}
 }
 
-/* Descriptors at the end of the table that are free go back to the system. */
+/* No descriptor lives so often while somebody copies a few bytes of a folio it once was. */
+#define SEQ_STEP (1u << 24)
+
+/*
+ * Descriptors at the end of the table that are free go back to the system, once nobody can
+ * find them any more. Some may be in use again by then, and stay. Who found one before and
+ * still copies compares its seq when he is done: it will never be what he saw.
+ */
 static void trim_table(struct cache *c)
 {
 	u64 first;
@@ -94,6 +101,10 @@ static void trim_table(struct cache *c)
 		frameset_del(&c->table_free, c->table_used--);
 		c->table_free_count--;
 	}
+	c->table_seq += SEQ_STEP;
+	spin_unlock(&c->table_lock);
+	world_read_synchronize();
+	spin_lock(&c->table_lock);
 	first = round_up((c->table_used + 1) * sizeof(struct folio), PAGE_SIZE);
 	if (first < c->table.bytes)
 		memory_discard(&c->table, first, c->table.bytes - first);

@@ -114,7 +114,7 @@ int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_
 
 void engine_memory(struct engine *e, struct engine_memory *out)
 {
-	struct memory_use arena = memory_use(&e->cache.arena.memory);
+	struct memory_use arena = memory_use(&e->cache.arena.ram);
 	struct list_node *n;
 	u64 index = 0;
 

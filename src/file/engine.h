@@ -34,7 +34,7 @@ struct engine_stats {
 	/* levels, pages */
 	u64 dirty, writeback;        /* as the policy's accounting charges them */
 	u64 debt, in_flight, pinned; /* always both ledgers */
-	u64 memory; /* the size of the cache */
+	u64 memory;                  /* the size of the cache */
 	u64 cached, free;
 	u64 cached_of_order[ARENA_ORDERS]; /* of those cached, by the order of their folio */
 	u64 background_thresh, thresh, dirty_limit;

@@ -40,6 +40,7 @@ struct read {
 	struct buffers to;
 	u64 position, end;
 	unsigned flags; /* enum file_io_flags */
+	bool goes_on;   /* the two pages behind what was read are known to be cached */
 };
 
 /* A write in progress; the step is [position, position + bytes). */

@@ -139,7 +139,7 @@ struct inode {
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
-	bool sparse;               /* there may be holes below the size; under the lock */
+	_Atomic bool sparse;       /* there may be holes below the size; under the lock */
 	void *owner;               /* whoever made the inode: his own */
 	struct list_node all;      /* of the engine's inodes; under its inodes_lock */
 	u32 walkers;               /* that stand at it in that list; likewise */

@@ -26,14 +26,14 @@ struct model {
 
 static void stamp(struct model *m, const struct owned *o)
 {
-	if (m->a.memory.base)
+	if (m->a.memory)
 		for (u32 i = 0; i < 1u << o->order; i++)
 			memset(arena_bytes(&m->a, o->frame + i), o->mark, PAGE_SIZE);
 }
 
 static void expect_stamp(struct model *m, const struct owned *o)
 {
-	for (u32 i = 0; m->a.memory.base && i < 1u << o->order; i++) {
+	for (u32 i = 0; m->a.memory && i < 1u << o->order; i++) {
 		const u8 *bytes = arena_bytes(&m->a, o->frame + i);
 
 		assert_int_equal(bytes[0], o->mark);
@@ -102,14 +102,14 @@ static void churn(u32 max, bool contents, u64 seed, unsigned steps)
 	}
 	/* frames that went back to the system are in memory no more */
 	if (contents && m.count == 0)
-		assert_true(memory_use(&m.a.memory).resident_bytes <=
+		assert_true(memory_use(&m.a.ram).resident_bytes <=
 			    (u64)arena_frames(&m.a) << PAGE_SHIFT);
 	while (m.count)
 		give(&m, m.count - 1);
 	expect_counts(&m);
 	assert_int_equal(arena_free_frames(&m.a), arena_frames(&m.a));
 	if (contents)
-		assert_true(memory_use(&m.a.memory).resident_bytes <=
+		assert_true(memory_use(&m.a.ram).resident_bytes <=
 			    (u64)arena_frames(&m.a) << PAGE_SHIFT);
 	arena_finish(&m.a);
 	free(m.owned);

@@ -36,7 +36,7 @@ static void expect_stamped(struct rig *r, u64 page)
 
 static u64 resident_pages(struct rig *r)
 {
-	return memory_use(&r->cache.arena.memory).resident_bytes >> PAGE_SHIFT;
+	return memory_use(&r->cache.arena.ram).resident_bytes >> PAGE_SHIFT;
 }
 
 static void expect_sound(struct rig *r)
@@ -251,7 +251,7 @@ static void test_memory_is_bounded(void **state)
 		cached = r->m.pages << PAGE_SHIFT;
 		assert_true(cached >= (pages << PAGE_SHIFT) / 100 * 96);
 		assert_in_range(used * 1000 / cached, 0, cases[i].bound - 1);
-		arena = memory_use(&r->cache.arena.memory).resident_bytes;
+		arena = memory_use(&r->cache.arena.ram).resident_bytes;
 		assert_true(arena <= pages << PAGE_SHIFT);
 		assert_true(arena + used <= (pages << PAGE_SHIFT) / 100 * 105);
 		rig_close(r);

@@ -78,7 +78,7 @@ RIG_TEST(test_a_throttled_writer_is_told_of)
 	s64 pauses_ms = 0;
 
 	assert_int_equal(trace_start_sink(slot_of(r), see, seen), 0);
-	dirty(f, 3000);
+	dirty(f, 3500);
 	assert_int_equal(trace_stop(slot_of(r)), 0);
 	engine_stats(r->e, &s);
 	assert_true(s.throttle_sleeps > 0);
