@@ -35,6 +35,7 @@ static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool l
 	u32 written = e->total[account_written_total(&all->policy)];
 	bool arm;
 
+	atomic_store_explicit(&inode_of(m)->unflushed, true, memory_order_release);
 	if (written) {
 		spin_lock(&all->lock);
 		proportion_add(&all->proportions, &wb->proportion, written,
@@ -44,6 +45,7 @@ static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool l
 	}
 	if (!last)
 		return;
+	atomic_store_explicit(&inode_of(m)->landed_ns, world_now(), memory_order_release);
 	spin_lock(&wb->bw_lock);
 	assert(wb->inodes_in_flight > 0);
 	wb->inodes_in_flight--;

@@ -141,6 +141,8 @@ struct inode {
 				    * which the device has room but for holes; under the lock */
 	_Atomic bool sparse;       /* there may be holes below the size; under the lock */
 	void *owner;               /* whoever made the inode: his own */
+	_Atomic u64 landed_ns;     /* when the last page in flight landed; 0: never */
+	_Atomic bool unflushed;    /* the store has taken what the device was not told to keep */
 	struct list_node all;      /* of the engine's inodes; under its inodes_lock */
 	u32 walkers;               /* that stand at it in that list; likewise */
 
