@@ -242,6 +242,7 @@ void inode_destroy(struct inode *inode)
 		cond_wait(&e->inodes_left, &e->inodes_lock);
 	list_del(&inode->all);
 	mutex_unlock(&e->inodes_lock);
+	inode_wait_landings(inode);
 	mapping_finish(&inode->m);
 	store_destroy(inode->m.store);
 	free(inode);

@@ -183,13 +183,9 @@ static void stop_flushers(struct engine *e)
 {
 	for (u32 i = 0; i < e->all.count; i++)
 		wb_stop(e->all.wb[i]);
-	while (e->all.count) {
-		struct wb *wb = e->all.wb[e->all.count - 1];
-
-		while (!device_idle(wb->device))
-			world_sleep_until(world_now() + NSEC_PER_MSEC);
-		wb_destroy(wb);
-	}
+	cache_io_wait(&e->cache);
+	while (e->all.count)
+		wb_destroy(e->all.wb[e->all.count - 1]);
 }
 
 int engine_destroy_telling(struct engine *e, struct engine_losses *losses)

@@ -42,6 +42,7 @@ struct task *real_spawn(const char *name, void (*fn)(void *arg), void *arg);
 void real_join(struct task *t);
 struct task *real_self(void);
 unsigned real_cpu(void);
+unsigned real_cpus(void);
 u64 real_random(void);
 
 int sim_park(struct world *w, const _Atomic u32 *word, u32 value, u64 deadline, const char *what);

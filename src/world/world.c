@@ -121,15 +121,19 @@ const char *world_task_name(void)
 	return world_self()->name;
 }
 
-u64 *world_local(unsigned slot)
+u64 *world_locals(void)
 {
-	assert(slot < WORLD_LOCALS);
-	return &world_self()->locals[slot];
+	return world_self()->locals;
 }
 
 unsigned world_cpu(void)
 {
 	return world_is_sim() ? sim_cpu(world_current) : real_cpu();
+}
+
+unsigned world_cpus(void)
+{
+	return world_current ? world_current->cpus : real_cpus();
 }
 
 u64 world_random(void)

@@ -134,11 +134,17 @@ const char *world_task_name(void);
  */
 int world_at_task_end(void (*fn)(void));
 
-/* 64-bit words of task-local storage, zero in a new task. */
-u64 *world_local(unsigned slot);
+/* WORLD_LOCALS 64-bit words of task-local storage, zero in a new task. */
+u64 *world_locals(void);
+static inline u64 *world_local(unsigned slot)
+{
+	assert(slot < WORLD_LOCALS);
+	return world_locals() + slot;
+}
 
 /* The simulated CPU the task is on; in the real world sched_getcpu(). */
 unsigned world_cpu(void);
+unsigned world_cpus(void); /* how many there are; a CPU's number may be larger in the real world */
 
 /* Random bits: of the seed in the simulated world, of the system in the real one. */
 u64 world_random(void);
