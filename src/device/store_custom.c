@@ -106,6 +106,7 @@ static const struct store_ops custom_ops = {
 	.lay_out = custom_lay_out,
 	.reserve = custom_reserve,
 	.punch = custom_punch,
+	.forgive = real_store_forgive,
 	.execute = real_store_execute,
 };
 

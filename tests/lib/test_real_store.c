@@ -219,14 +219,15 @@ static void test_failing_flushes(void **state)
 	rig_write(f, 0, 4096, 1);
 	b->flush_error = -EIO;
 	assert_int_equal(sluice_fsync(f), -EIO);
+	b->flush_error = 0;
+	/* what the failed one was to make safe may be lost: that one succeeds now proves nothing */
+	assert_int_equal(sluice_fsync(f), -EIO);
 	assert_int_equal(sluice_close(f), -EIO);
 	assert_int_equal(sluice_discard(f, NULL, NULL), 0);
-	b->flush_error = 0;
-	sluice_close(f);
-	if (!b->releases) { /* a flush that failed once may never be believed again */
-		assert_int_equal(sluice_discard(f, NULL, NULL), 0);
-		fail_msg("a discarded store cannot be closed");
-	}
+	rig_write(f, 4096, 4096, 1);
+	assert_int_equal(sluice_fsync(f), 0);
+	assert_int_equal(sluice_close(f), 0);
+	assert_int_equal(b->releases, 1);
 	assert_int_equal(sluice_destroy(c, NULL, NULL), 0);
 	bucket_free(b);
 }
