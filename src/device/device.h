@@ -214,6 +214,8 @@ struct device *store_device(const struct store *s);
 u64 store_size(const struct store *s);
 /* Shortening forgets everything past the new size; lengthening adds a hole. */
 int store_truncate(struct store *s, u64 size_bytes);
+/* Whether it can be made shorter at all: not a caller's own store without truncate. */
+bool store_can_shorten(const struct store *s);
 /*
  * Where the file really ends: real stores never write bytes past it, though I/Os consist of
  * whole blocks, and read zeros there. To be said before I/O that goes past the old end is

@@ -51,6 +51,11 @@ int store_truncate(struct store *s, u64 size_bytes)
 	return size_bytes > STORE_SIZE_MAX ? -EFBIG : s->ops->truncate(s, size_bytes);
 }
 
+bool store_can_shorten(const struct store *s)
+{
+	return !s->ops->can_shorten || s->ops->can_shorten(looked_at(s));
+}
+
 void store_set_end(struct store *s, u64 size_bytes)
 {
 	if (s->ops->set_end)

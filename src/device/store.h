@@ -10,6 +10,7 @@ struct store_ops {
 	void (*destroy)(struct store *s); /* frees it */
 	u64 (*size)(struct store *s);
 	int (*truncate)(struct store *s, u64 size_bytes);
+	bool (*can_shorten)(struct store *s);             /* NULL: yes */
 	void (*set_end)(struct store *s, u64 size_bytes); /* NULL: it writes whole blocks */
 	bool (*any_written)(struct store *s, u64 page, u64 n);
 	u64 (*next)(struct store *s, u64 page, u64 end, bool written);
