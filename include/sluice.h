@@ -106,9 +106,9 @@ SLUICE_API int sluice_create(const char *const *settings, char *error, size_t er
 /*
  * Changes the memory of a running cache, as the setting `memory`, up to `max_memory`; the limits
  * follow. Shrinking moves or drops what is clean, writes what is dirty and waits for that. -EINVAL:
- * not a size the setting could have. -EAGAIN: the new size holds, but after 10 s some pages beyond it
- * were still in use (lent, or not to be written); they go when they are let go of. -ENOMEM: nothing
- * has changed.
+ * not a size the setting could have. -EAGAIN: the new size holds, but after 10 s some pages beyond
+ * it were still in use (lent, or not to be written); they go when they are let go of. -ENOMEM:
+ * nothing has changed.
  */
 SLUICE_API int sluice_resize(struct sluice *c, uint64_t memory_bytes);
 
@@ -128,9 +128,9 @@ struct sluice_loss {
  * Writes everything that is dirty, makes it safe, and frees the cache. Every file of it is closed
  * and nothing is lent. Whatever could not be written is passed piece by piece to `lost` (may be
  * NULL), in the calling thread, in the order of the offsets of each file; `lost` may make no call
- * to this cache. The cache is gone then: to try again first, call sluice_sync(). 0, or the first error
- * of data that was lost or that the device did not make safe. -EBUSY: a file is open; nothing was
- * done.
+ * to this cache. The cache is gone then: to try again first, call sluice_sync(). 0, or the first
+ * error of data that was lost or that the device did not make safe. -EBUSY: a file is open; nothing
+ * was done.
  */
 SLUICE_API int sluice_destroy(struct sluice *c,
 			      void (*lost)(void *ctx, const struct sluice_loss *loss), void *ctx);
@@ -174,11 +174,11 @@ struct sluice_stats {
 	uint64_t setpoint_bytes;          /* where a paced load settles */
 	uint64_t dirty_thresh_bytes;      /* writers stop here */
 	uint64_t dirty_limit_bytes;       /* the same, smoothed when it falls */
-	/* totals, bytes, but for redirtied data */
+	/* totals, bytes */
 	uint64_t dirtied_bytes;   /* in pages newly dirtied */
 	uint64_t written_bytes;   /* in pages written */
 	uint64_t cancelled_bytes; /* in pages truncated while they were dirty */
-	uint64_t charged_bytes;   /* as the policy's accounting charged writers for */
+	uint64_t charged_bytes;   /* that writers were charged for, by the policy's accounting */
 	/* throttle, totals */
 	uint64_t throttle_calls;    /* looks at a writer while dirty was above freerun */
 	uint64_t throttle_sleeps;   /* of these, which made it sleep */
@@ -189,7 +189,7 @@ struct sluice_stats {
 	uint64_t folios_shed;      /* of these, to let go of clean pages around dirty ones */
 	uint64_t reclaim_waits;    /* times a thread waited for memory */
 	/* the device */
-	char device[96];             /* in words: by io_uring or threads, files with O_DIRECT */
+	char device[96];             /* in words: io_uring or threads, files with O_DIRECT */
 	uint64_t device_reads;       /* I/Os, total */
 	uint64_t device_writes;      /* I/Os, total */
 	uint64_t device_flushes;     /* total */
@@ -199,7 +199,7 @@ struct sluice_stats {
 	uint64_t write_bandwidth;    /* as estimated, bytes a second */
 	uint64_t write_errors;       /* I/Os of write-out that failed, total */
 	/* files, now */
-	uint64_t files_open;   /* opens that are not closed */
+	uint64_t files_open; /* opens that are not closed */
 	uint64_t files_idle; /* files kept in the cache after their last close */
 };
 
@@ -228,8 +228,8 @@ SLUICE_API int sluice_open(struct sluice *c, const char *path, int flags, mode_t
 
 /*
  * A store of the caller's own: where a file's bytes are, if not in a file of the system's. Calls
- * come from threads of the library and of the callers of the cache, several at once, for ranges that
- * do not overlap. They may block, and must not call the cache. Each returns 0 or a count, or a
+ * come from threads of the library and of the callers of the cache, several at once, for ranges
+ * that do not overlap. They may block, and must not call the cache. Each returns 0 or a count, or a
  * negative errno, which then goes where a device's would.
  */
 struct sluice_store {
@@ -258,8 +258,9 @@ struct sluice_store {
  * Opens a store, `size` bytes long, as a file; `flags` as of sluice_open() but without O_CREAT,
  * O_EXCL, O_NOFOLLOW. `ctx` goes to the functions, must stay until release(), and tells stores
  * apart: opens with the same `ctx` share one file, and table and size of the first count. The
- * table is copied. -EINVAL: a flag is refused, or the table lacks read(). -EROFS: opened for writing
- * without write(). -EFBIG: `size` is above 8 TiB. Memory. On failure release() is not called.
+ * table is copied. -EINVAL: a flag is refused, the table lacks read() or asks for what this library
+ * does not know. -EROFS: opened for writing without write(). -EFBIG: `size` is above 8 TiB. Memory.
+ * On failure release() is not called.
  */
 SLUICE_API int sluice_open_store(struct sluice *c, const struct sluice_store *store, void *ctx,
 				 uint64_t size, int flags, struct sluice_file **out);
@@ -361,8 +362,8 @@ SLUICE_API int sluice_truncate(struct sluice_file *f, uint64_t size);
 /*
  * As fallocate(2): makes room on the device for `length` > 0 bytes at `offset`, so that writes
  * there do not fail for want of it, or what `mode` says. -EBADF: not open for writing. -EINVAL: no
- * length. -EFBIG. -ENOSPC. -EOPNOTSUPP: another mode, or the file system cannot, or the store has no
- * reserve(). Else the store's error.
+ * length. -EFBIG. -ENOSPC. -EOPNOTSUPP: another mode, or the file system or store cannot. Else the
+ * store's error.
  */
 SLUICE_API int sluice_fallocate(struct sluice_file *f, int mode, uint64_t offset, uint64_t length);
 
@@ -427,7 +428,7 @@ struct sluice_event {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint32_t kind;    /* 0, 1, ...: which tracepoint */
 	uint32_t thread;  /* gettid() of the thread that came by */
-	int64_t field[SLUICE_EVENT_FIELDS];
+	int64_t field[SLUICE_EVENT_FIELDS]; /* in the order of sluice_event_field(); then unset */
 };
 
 /*
