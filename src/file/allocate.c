@@ -9,7 +9,8 @@
  * meanwhile, so the cache is cleared once more; what they bring in after that comes
  * from the hole. The parts of pages at the edges are written as zeros like any data.
  *
- * Zeroing a range is a hole with its space reserved again. A store that knows no holes writes zeros.
+ * Zeroing a range is a hole with its space reserved again. A store that knows no holes writes
+ * zeros.
  */
 #include "cache/fill.h"
 #include "file/inner.h"
@@ -86,6 +87,17 @@ static int punch_pages(struct inode *inode, u64 first, u64 end)
 	return rc;
 }
 
+/*
+ * Data that was to make the store as long as the file may be gone from the cache: then the store
+ * has to be told.
+ */
+static int keep_length(struct inode *inode)
+{
+	u64 size = size_now(inode);
+
+	return store_size(inode->m.store) < size ? store_truncate(inode->m.store, size) : 0;
+}
+
 /* What lies in the range below the size reads as zeros afterwards. */
 static int punch(struct inode *inode, u64 offset, u64 end)
 {
@@ -104,7 +116,7 @@ static int punch(struct inode *inode, u64 offset, u64 end)
 		rc = zero_edge(inode, offset, min_u64(first << PAGE_SHIFT, end));
 	if (!rc && stop << PAGE_SHIFT < end)
 		rc = zero_edge(inode, stop << PAGE_SHIFT, end);
-	return rc;
+	return rc ? rc : keep_length(inode);
 }
 
 /* Room for the range, in whole blocks; below the size only what is a hole needs any. */

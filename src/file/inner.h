@@ -30,6 +30,9 @@ struct file {
 	struct mutex ra_lock; /* protects ra */
 	struct readahead ra;
 	_Atomic bool noreuse; /* reads do not count as use */
+	/* of the stream of writes with DONTCACHE: the first page that may still be dirty, and the
+	 * byte after the last one written; hints */
+	_Atomic u64 drop_from, drop_end;
 };
 
 #define FILE_IO_ALL ((unsigned)(FILE_IO_NOWAIT | FILE_IO_DSYNC | FILE_IO_DONTCACHE))
@@ -41,6 +44,7 @@ struct read {
 	u64 position, end;
 	unsigned flags; /* enum file_io_flags */
 	bool goes_on;   /* the two pages behind what was read are known to be cached */
+	bool missed;    /* the last folio was not cached, or not valid */
 };
 
 /* A write in progress; the step is [position, position + bytes). */
