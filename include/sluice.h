@@ -69,8 +69,8 @@ SLUICE_API const char *sluice_version(void);
  *				is used for cached bytes; about 1 % more for the index
  *	max_memory		size (as memory): to which sluice_resize() may make it grow; address
  *				space is reserved for that much
- *	huge_pages		auto, never or always (auto): keep bytes in pages of 2 MiB, where the
- *				system grants them; always: of those set aside, or -ENOMEM
+ *	huge_pages		auto, never or always (auto): keep bytes in pages of 2 MiB, where
+ *				the system grants them; always: of those set aside, or -ENOMEM
  *	reserve			size (0): of `memory`, what dirty limits do not count
  *	policy			name of a preset (sluice): see sluice-policies(1)
  *	KEY			a choice of the policy, as accounting=page; likewise
@@ -86,8 +86,8 @@ SLUICE_API const char *sluice_version(void);
  *				how old dirty data may become, 1/100 s (3000)
  *	read_ahead_kb		KiB, a multiple of 4, at most 1048576 (128)
  *	strict_limit		yes or no (no): hold the device to its own share of the limit
- *	block_bytes		512, 1024, 2048 or 4096 (4096): the unit in which it is remembered what
- *				of a page is dirty
+ *	block_bytes		512, 1024, 2048 or 4096 (4096): the unit in which it is remembered
+ *				what of a page is dirty
  *	io_engine		auto, uring or threads (auto): io_uring where the kernel lets us
  *	queue_depth		I/Os in flight at most, 1 to 4096 (128)
  *	max_io_kb		KiB of one I/O at most, 4 to 1048576 (1024)
@@ -239,8 +239,8 @@ struct sluice_store {
 	/* As pwritev(2), and may be as short; makes the store longer. NULL: open it O_RDONLY. */
 	ssize_t (*write)(void *ctx, const struct iovec *iov, int iov_count, uint64_t offset);
 	/*
-	 * Makes safe what was written so far, as fdatasync(2). Once it has failed nobody knows what is
-	 * safe: then syncs go on to fail until sluice_discard(). NULL: writes are safe at once.
+	 * Makes safe what was written so far, as fdatasync(2). Once it has failed nobody knows what
+	 * is safe: then syncs go on to fail until sluice_discard(). NULL: writes are safe at once.
 	 */
 	int (*flush)(void *ctx);
 	/* Sets the size. NULL: the store cannot become shorter. */
@@ -425,9 +425,9 @@ SLUICE_API int sluice_advise(struct sluice_file *f, uint64_t offset, uint64_t le
  * in KiB/s, times in ms, as there. This struct never grows.
  */
 struct sluice_event {
-	uint64_t time_ns; /* CLOCK_MONOTONIC */
-	uint32_t kind;    /* 0, 1, ...: which tracepoint */
-	uint32_t thread;  /* gettid() of the thread that came by */
+	uint64_t time_ns;                   /* CLOCK_MONOTONIC */
+	uint32_t kind;                      /* 0, 1, ...: which tracepoint */
+	uint32_t thread;                    /* gettid() of the thread that came by */
 	int64_t field[SLUICE_EVENT_FIELDS]; /* in the order of sluice_event_field(); then unset */
 };
 
