@@ -248,6 +248,11 @@ int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes);
 bool store_has_room(const struct store *s, u64 offset_bytes, u64 length_bytes);
 /* Punches a hole: whole pages in the range are as never written, and read as zeros. */
 int store_punch(struct store *s, u64 page, u64 n);
+/*
+ * Forgets that a flush failed. Until then flushes of a real store go on to fail, since what was
+ * written before the first one that did may be lost: for when that is given up on purpose.
+ */
+void store_forgive(struct store *s);
 /* Reads bytes straight out of the store, without the queue: for checks. Holes are zero. */
 void store_peek(const struct store *s, u64 offset_bytes, void *buf, size_t length_bytes);
 

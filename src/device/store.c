@@ -92,6 +92,12 @@ int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
 	return s->ops->reserve(s, offset_bytes, offset_bytes + length_bytes);
 }
 
+void store_forgive(struct store *s)
+{
+	if (s->ops->forgive)
+		s->ops->forgive(s);
+}
+
 int store_punch(struct store *s, u64 page, u64 n)
 {
 	return s->ops->punch(s, page, n);

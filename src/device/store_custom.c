@@ -130,6 +130,7 @@ static const struct store_ops custom_ops = {
 	.has_room = custom_has_room,
 	.reserve = custom_reserve,
 	.punch = custom_punch,
+	.forgive = real_store_forgive,
 	.execute = real_store_execute,
 };
 

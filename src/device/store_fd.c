@@ -222,6 +222,7 @@ static const struct store_ops fd_ops = {
 	.has_room = fd_has_room,
 	.reserve = fd_reserve,
 	.punch = fd_punch,
+	.forgive = real_store_forgive,
 	.execute = real_store_execute,
 	.is_direct = fd_store_is_direct,
 	.landed = real_store_landed,

@@ -116,11 +116,23 @@ int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_
 void engine_memory(struct engine *e, struct engine_memory *out)
 {
 	struct memory_use arena = memory_use(&e->cache.arena.ram);
+	struct list_node *n;
+	u64 index = 0;
 
+	mutex_lock(&e->inodes_lock);
+	list_for_each (n, &e->inodes) {
+		struct mapping *m = &list_entry(n, struct inode, all)->m;
+
+		spin_lock(&m->tree_lock);
+		index += m->index.memory_bytes;
+		spin_unlock(&m->tree_lock);
+	}
+	mutex_unlock(&e->inodes_lock);
 	*out = (struct engine_memory){
 		.arena_bytes = arena.resident_bytes,
 		.arena_huge_bytes = arena.huge_bytes,
 		.table_bytes = memory_use(&e->cache.table).resident_bytes,
+		.index_bytes = index,
 		.stuck_bytes = (u64)arena_stuck(&e->cache.arena) * PAGE_SIZE,
 	};
 }
@@ -231,4 +243,9 @@ bool engine_audit(struct engine *e, char *why, size_t why_size)
 void engine_task_exit(struct engine *e)
 {
 	throttle_task_exit(&e->all);
+}
+
+struct writeback *engine_writeback(struct engine *e)
+{
+	return &e->all;
 }

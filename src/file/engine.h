@@ -103,6 +103,7 @@ int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_
 struct engine_memory {
 	u64 arena_bytes, arena_huge_bytes;
 	u64 table_bytes; /* of folio descriptors */
+	u64 index_bytes; /* of the files' indexes */
 	u64 stuck_bytes; /* past the end of the arena, still in use */
 };
 void engine_memory(struct engine *e, struct engine_memory *out); /* reads files: slow */
@@ -127,6 +128,10 @@ int engine_sync(struct engine *e);
  * goes on by itself. -ENOMEM: no memory for a task.
  */
 int engine_sync_progress(struct engine *e, int (*progress)(void *ctx, u64 pages), void *ctx);
+/* The writeback of an engine, for who traces it (writeback/trace.h). */
+struct writeback;
+struct writeback *engine_writeback(struct engine *e);
+
 /* Drops all clean folios, as /proc/sys/vm/drop_caches does. Returns pages dropped. */
 u64 engine_drop_caches(struct engine *e);
 /* Audits: recomputes every ledger from the state words; false and a text if they differ. */

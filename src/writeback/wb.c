@@ -175,6 +175,7 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 void writeback_finish(struct writeback *all)
 {
 	assert(!all->count);
+	trace_finish(&all->trace);
 	free(all->cpu);
 }
 
@@ -295,6 +296,8 @@ bool wb_over_background(struct wb *wb)
 	struct limits l = writeback_limits(all);
 	u64 dirty = writeback_dirty(all);
 
+	if (trace_on())
+		trace_global_dirty_state(wb, &l);
 	return dirty > l.bg ||
 	       account_dirty(&all->policy, &wb->ledger) > wb_threshold(wb, l.bg, dirty);
 }

@@ -15,6 +15,7 @@
 #include "ledger/limits.h"
 #include "ledger/proportion.h"
 #include "writeback/policy.h"
+#include "writeback/trace.h"
 
 #define WB_MAX 16 /* devices of one cache */
 
@@ -66,6 +67,7 @@ struct writeback {
 	struct wb_cpu *cpu;          /* [cpus] */
 	_Atomic u32 ratelimit_pages; /* per-CPU poll limit */
 	_Atomic u64 bg_thresh;       /* as last computed: a hint for statistics */
+	struct trace_slot trace;     /* who watches decisions */
 
 	struct spinlock lock; /* protects the rest, and every wb's proportion */
 	struct hard_limit hard;
@@ -76,6 +78,7 @@ struct writeback {
 /* One piece of work for a flusher. */
 struct wb_work {
 	s64 pages; /* budget left */
+	s64 wrote; /* taken so far */
 	bool sync, tagged, for_background, for_kupdate;
 	enum wb_reason reason;
 	struct completion *done;
@@ -130,6 +133,7 @@ struct inode {
 	struct mapping m;
 	struct wb *wb;     /* immutable */
 	u32 block_bytes;   /* immutable */
+	u64 ino;           /* immutable: 1, 2, ... in the order the engine made them; for traces */
 	struct rwsem lock; /* writers and truncation (exclusive), see policy.write_lock */
 	_Atomic u64 size;  /* bytes; changes under the lock held exclusively */
 	_Atomic u32 opens;
@@ -247,8 +251,11 @@ void wb_wake(struct wb *wb);
 /* Makes the flusher look at its deadlines anew, not work. Callable from events, under locks. */
 void wb_rearm(struct wb *wb);
 void wb_queue_work(struct wb *wb, struct wb_work *work);
-/* Moves expired inodes to `io`: those dirtied at or before `cutoff` (jiffies). list_lock held. */
-void wb_queue_io(struct wb *wb, u64 cutoff);
+/*
+ * Moves expired inodes to `io`: those dirtied at or before `cutoff` (jiffies). Returns how many.
+ * list_lock held.
+ */
+u64 wb_queue_io(struct wb *wb, u64 cutoff);
 /* Puts an inode where it belongs after a pass over it. list_lock held. */
 struct pass;
 void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64 cutoff);
