@@ -15,11 +15,27 @@
 #define EXIT_FAILED 1
 #define EXIT_USAGE  2
 
+/* What becomes of an option's value: it is put into a field of the command's request. */
+enum option_kind {
+	TAKES_OWN,          /* nothing: the command has a loop of its own, with args_next() */
+	TAKES_FLAG,         /* bool, set to true */
+	TAKES_NUMBER,       /* u64, from min to max */
+	TAKES_REAL,         /* double, from min to max */
+	TAKES_SIZE,         /* u64 of bytes, with a unit, from min to max */
+	TAKES_TEXT,         /* const char * */
+	TAKES_FILE,         /* const char *, not empty */
+	TAKES_FILE_OR_DASH, /* the same; "-" is stdout */
+	TAKES_WORDS,        /* struct words: it may be repeated */
+};
+
 struct option {
 	const char *name;     /* "seed" for --seed */
 	char letter;          /* 's' for -s, or 0 */
 	const char *argument; /* "N" in the help; NULL: takes none */
 	const char *help;
+	enum option_kind kind;
+	size_t field; /* of the request */
+	double min, max;
 };
 
 struct command {
@@ -33,7 +49,7 @@ struct command {
 };
 
 extern const struct command command_lab, command_fio, command_sweep, command_limits,
-	command_calibrate, command_policies, command_help, command_version;
+	command_calibrate, command_policies, command_device, command_help, command_version;
 
 /* All commands in the order of the help, NULL past the end. */
 const struct command *command_at(size_t i);
@@ -57,6 +73,13 @@ enum { ARG_END = -1, ARG_PLAIN = -2, ARG_WRONG = -3, ARG_HELP = -4 };
  * printed, after ARG_HELP the help.
  */
 int args_next(struct args *a, const char **value);
+/*
+ * Reads all options of a command into its request, and collects the words that are none. True
+ * to go on; false: the program ends with *status, everything was said.
+ */
+struct words;
+bool args_read(const struct command *c, int argc, char **argv, void *request, struct words *plain,
+	       int *status);
 /* Prints "sluice COMMAND: TEXT" on stderr; returns EXIT_USAGE. */
 int usage_error(const struct command *c, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -68,8 +91,57 @@ struct words {
 	size_t count;
 };
 
+/*
+ * Rows that several commands have, for a request of type T with a field of that name. What
+ * they mean is the same everywhere.
+ */
+#define OPTION_CASE(T)                                                                    \
+	{                                                                                 \
+		"case", 'c', "CASE", "run only this case (may be repeated)", TAKES_WORDS, \
+			offsetof(T, cases), 0, 0                                          \
+	}
+#define OPTION_POLICIES(T)                                                                  \
+	{                                                                                   \
+		"policy", 'p', "POLICY", "run under this preset instead (may be repeated)", \
+			TAKES_WORDS, offsetof(T, policies), 0, 0                            \
+	}
+#define OPTION_POLICY(T)                                                                    \
+	{                                                                                   \
+		"policy", 'p', "POLICY", "of the page cache (default: sluice)", TAKES_TEXT, \
+			offsetof(T, policy), 0, 0                                           \
+	}
+#define OPTION_SET(T, argument, help)                                                \
+	{                                                                            \
+		"set", 's', argument, help, TAKES_WORDS, offsetof(T, settings), 0, 0 \
+	}
+#define OPTION_SEED(T)                                                                 \
+	{                                                                              \
+		"seed", 0, "N", "seed of everything random (default 1)", TAKES_NUMBER, \
+			offsetof(T, seed), 0, INT64_MAX                                \
+	}
+#define OPTION_JOBS(T, help)                                                     \
+	{                                                                        \
+		"jobs", 'j', "N", help, TAKES_NUMBER, offsetof(T, jobs), 1, 1024 \
+	}
+#define OPTION_JSON(T)                                                                       \
+	{                                                                                    \
+		"json", 0, "FILE", "write the results as JSON; \"-\": only that, on stdout", \
+			TAKES_FILE_OR_DASH, offsetof(T, json), 0, 0                          \
+	}
+#define OPTION_REPORT(T)                                                                        \
+	{                                                                                       \
+		"report", 0, "FILE", "write a page of plots, to open in a browser", TAKES_FILE, \
+			offsetof(T, report), 0, 0                                               \
+	}
+#define OPTION_QUIET(T, help)                                                  \
+	{                                                                      \
+		"quiet", 'q', NULL, help, TAKES_FLAG, offsetof(T, quiet), 0, 0 \
+	}
+
 /* All return 0, or EXIT_USAGE after a complaint. */
 int words_add(const struct command *c, struct words *w, const char *word);
+/* The one word of a command that takes one: *out. `what` is "experiment". */
+int words_one(const struct command *c, const struct words *w, const char *what, const char **out);
 int take_number(const struct command *c, const char *option, const char *text, u64 min, u64 max,
 		u64 *out);
 /* A result that cannot be written should be known before an hour of work, not after. */

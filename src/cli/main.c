@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-	&command_lab,       &command_fio,      &command_sweep, &command_limits,
+	&command_lab,       &command_fio,      &command_sweep, &command_device,  &command_limits,
 	&command_calibrate, &command_policies, &command_help,  &command_version,
 };
 
