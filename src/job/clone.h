@@ -146,6 +146,10 @@ struct clone {
 
 	int error;
 	char error_text[160];
+	/* those the job went on after */
+	u64 total_errors;
+	int first_error;
+	char first_error_text[160];
 	struct job_dir_stats dir[JOB_DIRS];
 	struct hist sync_lat;
 	u64 sync_ios;
@@ -186,6 +190,9 @@ void clone_main(void *clone);
 /* Notes the first error and stops the clone. */
 void clone_fail(struct clone *c, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* True if the job says that it goes on after such an error; then it is counted. */
+bool clone_goes_on(struct clone *c, enum job_error_kind kind, int error, const char *text);
 
 /* setup.c: makes the files a clone expects, as fio does before it starts anything. */
 int clone_make_files(struct clone *c);

@@ -83,6 +83,10 @@ struct job_result {
 	u32 clones, group;
 	int error; /* first error of any clone, 0 or negative errno */
 	char error_text[160];
+	/* Errors that the job went on after: continue_on_error. They do not fail it. */
+	u64 total_errors;
+	int first_error;
+	char first_error_text[160];
 	struct job_dir_stats dir[JOB_DIRS];
 	struct hist sync_lat; /* fsync, fdatasync and sync_file_range calls */
 	u64 sync_ios;

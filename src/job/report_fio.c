@@ -186,7 +186,8 @@ static json_t *job_json(const struct job_results *all, const struct job_result *
 
 	o = with(o, "jobname", name ? name : json_string("?"));
 	o = with(o, "groupid", number(r->group));
-	o = with(o, "error", number((u64)-r->error));
+	/* fio calls the first error that a job went on after its error, too */
+	o = with(o, "error", number((u64) - (r->error ? r->error : r->first_error)));
 	o = with(o, "eta", number(0));
 	o = with(o, "elapsed", number(elapsed_ns / NSEC_PER_SEC + 1));
 	o = with(o, "job options", options_json(&r->job->given));
@@ -206,6 +207,10 @@ static json_t *job_json(const struct job_results *all, const struct job_result *
 	o = with(o, "latency_target", number(options->latency_target_ns));
 	o = with(o, "latency_percentile", json_real(options->latency_percentile.percent[0]));
 	o = with(o, "latency_window", number(options->latency_window_ns / NSEC_PER_USEC));
+	if (options->continue_on_error) {
+		o = with(o, "total_err", number(r->total_errors));
+		o = with(o, "first_error", number((u64)-r->first_error));
+	}
 	if (r->error)
 		o = with(o, "error_text", json_string(r->error_text));
 	if (options->description)

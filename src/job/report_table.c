@@ -104,11 +104,14 @@ static void print_row(FILE *out, const struct job_result *r, int width)
 		print_latencies(out, &r->sync_lat);
 		fputc('\n', out);
 	}
-	if (!r->dir[0].ios && !r->dir[1].ios && !r->error)
+	if (!r->dir[0].ios && !r->dir[1].ios && !r->error && !r->total_errors)
 		fprintf(out, "%-*s %6u  no I/O\n", width, r->name, r->clones);
 	if (r->job->o.latency_target_ns && !r->error)
 		fprintf(out, "%-*s %6u  latency_target is met with %u in flight\n", width, r->name,
 			r->clones, r->latency_depth);
+	if (r->total_errors)
+		fprintf(out, "%-*s %6u  went on after %llu errors, the first: %s\n", width, r->name,
+			r->clones, (unsigned long long)r->total_errors, r->first_error_text);
 	if (r->error)
 		fprintf(out, "%-*s %6u  failed: %s\n", width, r->name, r->clones,
 			r->error_text[0] ? r->error_text : strerror(-r->error));
