@@ -423,8 +423,7 @@ void clone_main(void *clone)
 		clone_unlink_files(c);
 	run->engine->task_exit(run->engine);
 	atomic_store(&c->state, CLONE_ENDED);
-	atomic_fetch_add(&run->ended, 1);
-	world_unpark(&run->ended, 1);
+	run_changed(run);
 }
 
 /* A random block begins at a multiple of ba, where the smallest one fits. */

@@ -175,11 +175,18 @@ struct run {
 	size_t clone_count;
 	struct flow *flows;
 	size_t flow_count;
-	bool exitall; /* some job said exitall, or exitall_on_error */
+	bool exitall;       /* some job said exitall, or exitall_on_error */
+	bool interruptible; /* clones may be ended from outside: their sleeps look out for it */
 	u64 genesis_ns;
-	_Atomic u32 ended;    /* counts clones that ended; the runner parks on it */
+	_Atomic u32 ended;    /* what *changes is where nobody may stop the run */
+	_Atomic u32 *changes; /* counts clones that ended, and so on; the runner parks on it */
 	_Atomic u32 finished; /* 1 when all have: the progress task parks on it */
 };
+
+/* run.c: somebody asked to end it all. */
+bool run_is_stopped(const struct run *run);
+/* Something changed that the runner should look at. */
+void run_changed(struct run *run);
 
 /* clone.c: makes clone `number` of j, with its files planned and made. Errors that concern
  * this clone alone are left in it; -ENOMEM otherwise. */
@@ -254,7 +261,7 @@ int run_results(const struct run *run, struct job_results *out);
 void clone_forget_figures(struct clone *c, u64 now);
 
 /* check.c: 0, or -ENOTSUP with `e` set. */
-int check_engine(const struct jobs *jobs, const struct job *j, const struct job_engine *engine,
+int check_engine(const struct jobs *jobs, const struct job *j, struct job_engine *engine,
 		 struct err *e);
 
 /* A number that depends on all bits of both. */

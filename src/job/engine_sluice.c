@@ -124,7 +124,7 @@ static int sluice_open(struct job_engine *je, const char *path, unsigned flags,
 		if (!rc)
 			rc = file_open(e->inode,
 				       (flags & JOB_DIRECT ? FILE_DIRECT : 0) |
-					       (flags & JOB_SYNC ? FILE_SYNC : 0),
+					       (flags & (JOB_SYNC | JOB_DSYNC) ? FILE_SYNC : 0),
 				       &f->file);
 		if (rc)
 			put_entry(t, e);

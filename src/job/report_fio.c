@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
+#include <time.h>
 
 /* to[key] = value, or nothing is left. Takes `to` and `value`; either may be NULL. */
 static json_t *with(json_t *to, const char *key, json_t *value)
@@ -238,18 +239,33 @@ static json_t *disk_json(const struct report_disk *d)
 	return list;
 }
 
+/* When it ended, as fio says it; of a simulation, by its clock. */
+static json_t *time_text(const struct job_results *r)
+{
+	time_t seconds = (time_t)(r->date_ns / NSEC_PER_SEC);
+	u64 ms = r->ended_ns / NSEC_PER_MSEC;
+	char text[64];
+	struct tm tm;
+
+	if (!r->date_ns)
+		return json_sprintf("%llu.%03llu s", (unsigned long long)(ms / 1000),
+				    (unsigned long long)(ms % 1000));
+	if (!localtime_r(&seconds, &tm) ||
+	    !strftime(text, sizeof(text), "%a %b %e %H:%M:%S %Y", &tm))
+		return NULL;
+	return json_string(text);
+}
+
 static json_t *document(const struct jobs *jobs, const struct job_results *r,
 			const struct report_disk *disk)
 {
 	json_t *o = json_object(), *list = json_array();
-	u64 ended_ms = r->ended_ns / NSEC_PER_MSEC;
+	u64 ended_ms = (r->date_ns ? r->date_ns : r->ended_ns) / NSEC_PER_MSEC;
 
 	o = with(o, "fio version", json_string("sluice-" SLUICE_VERSION));
 	o = with(o, "timestamp", number(ended_ms / 1000));
 	o = with(o, "timestamp_ms", number(ended_ms));
-	o = with(o, "time",
-		 json_sprintf("%llu.%03llu s", (unsigned long long)(ended_ms / 1000),
-			      (unsigned long long)(ended_ms % 1000)));
+	o = with(o, "time", time_text(r));
 	if (jobs->globals.count)
 		o = with(o, "global options", options_json(&jobs->globals));
 	for (size_t i = 0; i < r->count && list; i++) {

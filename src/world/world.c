@@ -129,6 +129,11 @@ unsigned world_cpu(void)
 	return world_is_sim() ? sim_cpu(world_current) : real_cpu();
 }
 
+u64 world_date(void)
+{
+	return world_is_sim() ? world_now() : real_date();
+}
+
 u64 world_random(void)
 {
 	return world_is_sim() ? sim_random(world_current) : real_random();

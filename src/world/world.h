@@ -131,6 +131,9 @@ u64 *world_local(unsigned slot);
 /* The simulated CPU the task is on; in the real world sched_getcpu(). */
 unsigned world_cpu(void);
 
+/* Nanoseconds since 1970 in the real world; in the simulated one its clock, which starts at 0. */
+u64 world_date(void);
+
 /* Random bits: of the seed in the simulated world, of the system in the real one. */
 u64 world_random(void);
 
