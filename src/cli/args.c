@@ -118,7 +118,7 @@ int args_next(struct args *a, const char **value)
 /* Text of a number that is not too exact for people. */
 static int refuse_number(const struct command *self, const struct option *o, const char *text)
 {
-	return usage_error(self, "--%s cannot be \"%s\", only %.15g to %.15g", o->name, text,
+	return usage_error(self, "--%s cannot be \"%s\", only %.15Lg to %.15Lg", o->name, text,
 			   o->min, o->max);
 }
 
@@ -144,8 +144,7 @@ static int take_value_into(const struct command *self, const struct option *o, c
 		*(double *)field = real;
 		return 0;
 	case TAKES_SIZE:
-		if (units_parse_bytes(text, &whole) || (double)whole < o->min ||
-		    (double)whole > o->max)
+		if (units_parse_bytes(text, &whole) || whole < o->min || whole > o->max)
 			return usage_error(self, "--%s cannot be \"%s\", only a size as 512M or 2G",
 					   o->name, text);
 		*(u64 *)field = whole;

@@ -34,8 +34,8 @@ struct option {
 	const char *argument; /* "N" in the help; NULL: takes none */
 	const char *help;
 	enum option_kind kind;
-	size_t field; /* of the request */
-	double min, max;
+	size_t field;         /* of the request */
+	long double min, max; /* wide enough for any u64 */
 };
 
 struct command {
@@ -49,13 +49,21 @@ struct command {
 };
 
 extern const struct command command_lab, command_fio, command_sweep, command_limits,
-	command_calibrate, command_policies, command_device, command_help, command_version;
+	command_calibrate, command_policies, command_device, command_run, command_help,
+	command_version;
 
 /* All commands in the order of the help, NULL past the end. */
 const struct command *command_at(size_t i);
 const struct command *command_find(const char *name);
 void command_print_help(const struct command *c);
 void print_overview(void);
+
+/* The values of an option that may be repeated, or the words that are no options. */
+#define WORDS_MAX 64
+struct words {
+	const char *word[WORDS_MAX];
+	size_t count;
+};
 
 /* A walk over the words behind a command. */
 struct args {
@@ -77,66 +85,39 @@ int args_next(struct args *a, const char **value);
  * Reads all options of a command into its request, and collects the words that are none. True
  * to go on; false: the program ends with *status, everything was said.
  */
-struct words;
 bool args_read(const struct command *c, int argc, char **argv, void *request, struct words *plain,
 	       int *status);
 /* Prints "sluice COMMAND: TEXT" on stderr; returns EXIT_USAGE. */
 int usage_error(const struct command *c, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* The values of an option that may be repeated. */
-#define WORDS_MAX 64
-struct words {
-	const char *word[WORDS_MAX];
-	size_t count;
-};
+/* A row of an option whose value goes into a field of a request of type T. */
+#define OPTION(T, field, kind, name, letter, argument, help) \
+	OPTION_IN(T, field, kind, name, letter, argument, help, 0, 0)
+#define OPTION_IN(T, field, kind, name, letter, argument, help, min, max)                \
+	{                                                                                \
+		name, letter, argument, help, TAKES_##kind, offsetof(T, field), min, max \
+	}
 
-/*
- * Rows that several commands have, for a request of type T with a field of that name. What
- * they mean is the same everywhere.
- */
-#define OPTION_CASE(T)                                                                    \
-	{                                                                                 \
-		"case", 'c', "CASE", "run only this case (may be repeated)", TAKES_WORDS, \
-			offsetof(T, cases), 0, 0                                          \
-	}
-#define OPTION_POLICIES(T)                                                                  \
-	{                                                                                   \
-		"policy", 'p', "POLICY", "run under this preset instead (may be repeated)", \
-			TAKES_WORDS, offsetof(T, policies), 0, 0                            \
-	}
-#define OPTION_POLICY(T)                                                                    \
-	{                                                                                   \
-		"policy", 'p', "POLICY", "of the page cache (default: sluice)", TAKES_TEXT, \
-			offsetof(T, policy), 0, 0                                           \
-	}
-#define OPTION_SET(T, argument, help)                                                \
-	{                                                                            \
-		"set", 's', argument, help, TAKES_WORDS, offsetof(T, settings), 0, 0 \
-	}
-#define OPTION_SEED(T)                                                                 \
-	{                                                                              \
-		"seed", 0, "N", "seed of everything random (default 1)", TAKES_NUMBER, \
-			offsetof(T, seed), 0, INT64_MAX                                \
-	}
-#define OPTION_JOBS(T, help)                                                     \
-	{                                                                        \
-		"jobs", 'j', "N", help, TAKES_NUMBER, offsetof(T, jobs), 1, 1024 \
-	}
-#define OPTION_JSON(T)                                                                       \
-	{                                                                                    \
-		"json", 0, "FILE", "write the results as JSON; \"-\": only that, on stdout", \
-			TAKES_FILE_OR_DASH, offsetof(T, json), 0, 0                          \
-	}
-#define OPTION_REPORT(T)                                                                        \
-	{                                                                                       \
-		"report", 0, "FILE", "write a page of plots, to open in a browser", TAKES_FILE, \
-			offsetof(T, report), 0, 0                                               \
-	}
-#define OPTION_QUIET(T, help)                                                  \
-	{                                                                      \
-		"quiet", 'q', NULL, help, TAKES_FLAG, offsetof(T, quiet), 0, 0 \
-	}
+/* Those that several commands have mean the same everywhere. */
+#define OPTION_CASE(T) \
+	OPTION(T, cases, WORDS, "case", 'c', "CASE", "run only this case (may be repeated)")
+#define OPTION_POLICIES(T)                                  \
+	OPTION(T, policies, WORDS, "policy", 'p', "POLICY", \
+	       "run under this preset instead (may be repeated)")
+#define OPTION_POLICY(T) \
+	OPTION(T, policy, TEXT, "policy", 'p', "POLICY", "of the page cache (default: sluice)")
+#define OPTION_SET(T, argument, help) OPTION(T, settings, WORDS, "set", 's', argument, help)
+#define OPTION_SEED(T)                                                                         \
+	OPTION_IN(T, seed, NUMBER, "seed", 0, "N", "seed of everything random (default 1)", 0, \
+		  INT64_MAX)
+#define OPTION_JOBS(T, help) OPTION_IN(T, jobs, NUMBER, "jobs", 'j', "N", help, 1, 1024)
+#define OPTION_JSON(T)                                   \
+	OPTION(T, json, FILE_OR_DASH, "json", 0, "FILE", \
+	       "write the results as JSON; \"-\": only that, on stdout")
+#define OPTION_REPORT(T) \
+	OPTION(T, report, FILE, "report", 0, "FILE", "write a page of plots, to open in a browser")
+#define OPTION_QUIET(T, help) OPTION(T, quiet, FLAG, "quiet", 'q', NULL, help)
 
 /* All return 0, or EXIT_USAGE after a complaint. */
 int words_add(const struct command *c, struct words *w, const char *word);

@@ -14,17 +14,18 @@ struct request {
 	bool daemon, quiet;
 };
 
+#define DEVICE_OPTION(...) OPTION_IN(struct request, __VA_ARGS__)
+
 static const struct option options[] = {
-	{ "iops", 0, "N", "requests a second (default 3000)", TAKES_REAL,
-	  offsetof(struct request, iops), 1, 1e9 },
-	{ "mbps", 0, "N", "million bytes a second (default 131)", TAKES_REAL,
-	  offsetof(struct request, mbps), 0.001, 1e6 },
-	{ "latency-us", 0, "N", "added to each answer (default 0)", TAKES_REAL,
-	  offsetof(struct request, latency_us), 0, 6e7 },
-	{ "size", 0, "BYTES", "make the backing, or lengthen it to that", TAKES_SIZE,
-	  offsetof(struct request, size_bytes), 4096, 1ull << 43 },
-	{ "daemon", 0, NULL, "go to the background once it is mounted", TAKES_FLAG,
-	  offsetof(struct request, daemon), 0, 0 },
+	DEVICE_OPTION(iops, REAL, "iops", 0, "N", "requests a second (default 3000)", 1, 1e9),
+	DEVICE_OPTION(mbps, REAL, "mbps", 0, "N", "million bytes a second (default 131.072)", 0.001,
+		      1e6),
+	DEVICE_OPTION(latency_us, REAL, "latency-us", 0, "N", "added to each answer (default 0)", 0,
+		      6e7),
+	DEVICE_OPTION(size_bytes, SIZE, "size", 0, "BYTES",
+		      "make the backing, or lengthen it to that", 4096, 1ull << 43),
+	OPTION(struct request, daemon, FLAG, "daemon", 0, NULL,
+	       "go to the background once it is mounted"),
 	OPTION_QUIET(struct request, "say nothing when it begins and ends"),
 	{ 0 },
 };
