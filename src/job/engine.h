@@ -50,7 +50,7 @@ struct job_engine {
 	int (*truncate)(struct job_file *f, u64 size);
 	u64 (*size)(struct job_file *f);
 	int (*unlink)(struct job_engine *e, const char *path);
-	/* Makes the file exist with at least `size` bytes, all written, before any time is measured:
+	/* Makes the file exist with at least `size` bytes, all written, before time is measured:
 	 * for files that a job expects to find (fio lays them out before it starts). What the
 	 * file has already stays. In a simulated world it takes no time. */
 	int (*lay_out)(struct job_engine *e, const char *path, u64 size);

@@ -129,9 +129,11 @@ static void open_failed(struct clone *c, const char *path, int error)
 	const struct origin_line *at = job_origin(c->run->jobs, c->job, "uncached");
 
 	if (error == -EOPNOTSUPP && c->job->o.uncached)
-		clone_fail(c, error,
-			   "%s:%d: uncached=1: neither can the kernel do that for %s, nor we",
-			   at->file, at->line, path);
+		clone_fail(
+			c, error,
+			"%s:%d: uncached=1 is not possible for %s: its file system or the kernel "
+			"has no DONTCACHE",
+			at->file, at->line, path);
 	else
 		clone_fail(c, error, "open %s: %s", path, strerror(-error));
 }

@@ -4,7 +4,7 @@
 
 #define HEAD "[j]\nfilename=f\nrw=write\nsize=64k\nfallocate=none\n"
 
-/* The only row of a job whose I/O number fail_at fails; everything past `limit` bytes, with ENOSPC. */
+/* The only row of a job whose I/O number fail_at fails, and all past `limit` bytes, with ENOSPC. */
 static struct job_result run(const char *text, u64 fail_at, int error, u64 limit)
 {
 	struct job_results r;
