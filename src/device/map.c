@@ -253,6 +253,52 @@ bool map_any(const struct map *m, u64 page, u64 n)
 	return n && slot_any(m->root, m->height, page, n);
 }
 
+static u64 leaf_next(const struct leaf *leaf, u64 page, u64 end, bool written)
+{
+	while (page < end) {
+		u64 word = leaf->written[page / 64];
+
+		word = (written ? word : ~word) & ~0ull << page % 64;
+		if (word)
+			return min_u64(end, round_down(page, 64) + bits_first(word));
+		page = round_down(page, 64) + 64;
+	}
+	return end;
+}
+
+static u64 slot_next(const void *slot, unsigned height, u64 page, u64 end, bool written)
+{
+	const struct node *node = slot;
+
+	if (!slot)
+		return written ? end : page;
+	if (!height)
+		return leaf_next(slot, page, end, written);
+	while (page < end) {
+		u64 child_span = span(height - 1), base = round_down(page, child_span);
+		u64 stop = min_u64(end, base + child_span);
+		u64 found = base + slot_next(node->child[base / child_span], height - 1,
+					     page - base, stop - base, written);
+
+		if (found < stop)
+			return found;
+		page = stop;
+	}
+	return end;
+}
+
+u64 map_next(const struct map *m, u64 page, u64 end, bool written)
+{
+	u64 reach = min_u64(end, span(m->height));
+
+	if (page < reach) {
+		page = slot_next(m->root, m->height, page, reach, written);
+		if (page < reach)
+			return page;
+	}
+	return written ? end : min_u64(page, end);
+}
+
 u8 *map_bytes(const struct map *m, u64 page)
 {
 	const struct leaf *leaf = map_leaf(m, page);

@@ -25,6 +25,8 @@ void map_set(struct map *m, u64 page, u64 n);
 /* Makes pages as if never written. */
 void map_clear(struct map *m, u64 page, u64 n);
 bool map_any(const struct map *m, u64 page, u64 n);
+/* The first page of [page, end) that was written, or with `written` false was not; else end. */
+u64 map_next(const struct map *m, u64 page, u64 end, bool written);
 /* The PAGE_SIZE bytes of a page; NULL: all zero. */
 u8 *map_bytes(const struct map *m, u64 page);
 

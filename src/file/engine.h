@@ -55,12 +55,29 @@ struct engine_stats {
 
 struct engine;
 
+struct inode;
+
+/*
+ * What an end could not write: filled in by engine_destroy_telling() and path_table_destroy(),
+ * which add to the counts. Zero it, with `lost` and `ctx` set if wanted.
+ */
+struct engine_losses {
+	/* Called for each inode with data that is not on its device, while it still exists. */
+	void (*lost)(void *ctx, struct inode *inode, u64 bytes, int error);
+	void *ctx;
+	u64 files;
+	u64 bytes; /* of pages that are lost, in whole pages */
+	int error; /* the first, 0: nothing is lost and every device could be flushed */
+};
+
 int engine_create(const struct engine_config *c, struct engine **out);
 /*
- * Writes everything back, stops the flushers and frees the engine. Every file is
- * closed. 0, or the first error of data that could not be written.
+ * Writes everything back, stops the flushers and frees the engine and its inodes. Every file is
+ * closed, every loan given back. 0, or the first error of data that could not be written.
  */
 int engine_destroy(struct engine *e);
+/* The same; says what is lost. `losses` may be NULL. */
+int engine_destroy_telling(struct engine *e, struct engine_losses *losses);
 /*
  * Frees the engine with all that is in it, dirty data too, without writing it back or looking at
  * every page: for the end of a simulation. No call is under way.
@@ -74,8 +91,23 @@ int engine_add_device(struct engine *e, struct device *d, u32 read_ahead_kb, boo
 void engine_stats(struct engine *e, struct engine_stats *out);
 void engine_stats_reset(struct engine *e); /* maxima, first_throttle, background */
 
+/*
+ * Changes the limits of a running engine; the next look of each throttle and flusher goes by them.
+ * -EINVAL, and nothing changed: a ratio above 100, or bytes of less than two pages. Takes no lock;
+ * two callers at once may each set some of the values.
+ */
+int engine_set_vm(struct engine *e, const struct vm_settings *vm);
+void engine_vm(struct engine *e, struct vm_settings *out);
+
 /* sync(2): returns when everything dirty at the call is on its device. */
 int engine_sync(struct engine *e);
+/*
+ * The same, and calls progress(ctx, pages) as it goes: at the start, every 20 ms, and at the end;
+ * `pages` are those dirty or in flight at that moment, what others dirty meanwhile included. When
+ * it returns anything but 0, no more is waited for, and that is the result; what has been started
+ * goes on by itself. -ENOMEM: no memory for a task.
+ */
+int engine_sync_progress(struct engine *e, int (*progress)(void *ctx, u64 pages), void *ctx);
 /* Drops all clean folios, as /proc/sys/vm/drop_caches does. Returns pages dropped. */
 u64 engine_drop_caches(struct engine *e);
 /* Audits: recomputes every ledger from the state words; false and a text if they differ. */

@@ -82,7 +82,7 @@ static void do_truncate(struct store *s, struct model *m, struct rng *r)
 
 	if (rng_below(r, 2))
 		size = max_u64(size, m->size); /* keep it from being empty most of the time */
-	store_truncate(s, size);
+	assert_int_equal(store_truncate(s, size), 0);
 	if (size < m->size)
 		memset(m->bytes + size, 0, BYTES - size);
 	if (size < m->size)
@@ -96,9 +96,21 @@ static void do_punch(struct store *s, struct model *m, struct rng *r)
 	u64 page = rng_below(r, PAGES), n = 1 + rng_below(r, rng_below(r, 20) ? 8 : 700);
 
 	n = min_u64(n, PAGES - page);
-	store_punch(s, page, n);
+	assert_int_equal(store_punch(s, page, n), 0);
 	memset(m->bytes + page * PAGE_SIZE, 0, n * PAGE_SIZE);
 	memset(m->written + page, 0, n * sizeof(bool));
+}
+
+static void check_next(struct store *s, const struct model *m, u64 page, u64 end)
+{
+	u64 data = page, hole = page;
+
+	while (data < end && !m->written[data])
+		data++;
+	while (hole < end && m->written[hole])
+		hole++;
+	assert_int_equal(store_next(s, page, end, true), data);
+	assert_int_equal(store_next(s, page, end, false), hole);
 }
 
 static void check(struct store *s, struct model *m, struct rng *r, u8 *buf)
@@ -108,6 +120,7 @@ static void check(struct store *s, struct model *m, struct rng *r, u8 *buf)
 
 	assert_int_equal(store_size(s), m->size);
 	assert_int_equal(store_any_written(s, page, n), !!memchr(m->written + page, true, n));
+	check_next(s, m, page, page + n);
 	pick(r, &offset, &length);
 	if (length > 8 * PAGE_SIZE && rng_below(r, 20))
 		length = 8 * PAGE_SIZE;
@@ -203,6 +216,10 @@ static void test_map_of_a_huge_store(void **state)
 		assert_int_equal(
 			store_any_written(s, spot[first], spot[first + n - 1] - spot[first] + 1),
 			!!memchr(written + first, true, n));
+		for (n = first; n < SPOTS && !written[n]; n++)
+			;
+		assert_int_equal(store_next(s, spot[first], ~0ull, true),
+				 n < SPOTS ? spot[n] : ~0ull);
 	}
 	rig_close(s);
 }
@@ -235,11 +252,12 @@ static void test_sizes(void **state)
 	rig_submit(&io, s, IO_WRITE, STORE_SIZE_MAX + 1, 1);
 	assert_int_equal(io.error, -EFBIG);
 	assert_int_equal(store_size(s), STORE_SIZE_MAX);
-	store_truncate(s, STORE_SIZE_MAX - 3);
-	store_truncate(s, STORE_SIZE_MAX);
+	assert_int_equal(store_truncate(s, STORE_SIZE_MAX + 1), -EFBIG);
+	assert_int_equal(store_truncate(s, STORE_SIZE_MAX - 3), 0);
+	assert_int_equal(store_truncate(s, STORE_SIZE_MAX), 0);
 	store_peek(s, STORE_SIZE_MAX - 8, buf, 8);
 	assert_memory_equal(buf, ((u8[]){ 1, 2, 3, 4, 5, 0, 0, 0 }), 8);
-	store_truncate(s, 0);
+	assert_int_equal(store_truncate(s, 0), 0);
 	assert_false(store_any_written(s, 0, ~0ull));
 	rig_close(s);
 }
