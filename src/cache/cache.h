@@ -152,6 +152,11 @@ void mapping_remove(struct mapping *m, struct folio *f);
  */
 bool mapping_evict(struct folio *f, unsigned pins);
 /*
+ * The same for a folio whose last page in flight has just landed: it goes if it is clean and nobody
+ * has locked it or holds it. With the tree_lock held.
+ */
+bool mapping_drop_landed(struct mapping *m, struct folio *f);
+/*
  * Takes out all folios that lie in [first, end) pages as a whole, are clean and not in
  * flight, and that nobody has locked or holds. Returns the pages that went; *folios how many.
  */

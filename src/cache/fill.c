@@ -50,7 +50,8 @@ int fill_folio(struct fill *fill, u64 page, unsigned order, u32 flags)
 	int rc;
 
 	/* the stretch's folios are locked and cannot be reclaimed: no waiting while it has any */
-	f = fill->pages ? folio_alloc_nowait(m->cache, order) : folio_alloc(m->cache, order);
+	f = fill->pages || fill->nowait ? folio_alloc_nowait(m->cache, order)
+					: folio_alloc(m->cache, order);
 	if (!f)
 		return -ENOMEM;
 	folio_lock(f);

@@ -13,13 +13,14 @@ struct fill {
 	struct mapping *m;
 	u64 first_page;
 	u32 pages;
+	bool nowait; /* takes only memory that is at hand */
 };
 
 void fill_init(struct fill *fill, struct mapping *m);
 /*
  * Makes a folio of `order` at `page` and adds it, locked, to the stretch; `flags` are set in
  * it. 0, -EEXIST when a page of it is cached already, -ENOMEM: waits for memory only while
- * the stretch is empty.
+ * the stretch is empty, and not with `nowait`.
  */
 int fill_folio(struct fill *fill, u64 page, unsigned order, u32 flags);
 /* Starts the read. Folios become valid and unlocked as it completes. May park. */

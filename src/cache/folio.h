@@ -28,6 +28,7 @@ enum folio_flags {
 	FOLIO_ACTIVE = 1 << 4,     /* is on the active list */
 	FOLIO_MARK = 1 << 5,       /* reading it starts the next readahead window */
 	FOLIO_RECLAIM = 1 << 6,    /* reclaim met it dirty: goes first once it is written */
+	FOLIO_DROP = 1 << 7,       /* nobody but who made it wants it: goes when done with */
 };
 
 struct folio {
@@ -79,6 +80,14 @@ static inline bool folio_is_locked(const struct folio *f)
 void folio_wait_writeback(struct folio *f);
 /* For writeback completion: wakes those waiting on the folio. */
 void folio_wake(struct folio *f);
+
+/* Whether it was made to be dropped, and nobody has used it otherwise since. */
+static inline bool folio_is_to_drop(const struct folio *f)
+{
+	u32 flags = atomic_load_explicit(&f->flags, memory_order_relaxed);
+
+	return (flags & (FOLIO_DROP | FOLIO_REFERENCED | FOLIO_HOT)) == FOLIO_DROP;
+}
 
 /* Notes a use: cheap, and without a store when there is nothing to note. */
 static inline void folio_mark_accessed(struct folio *f)

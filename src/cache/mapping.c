@@ -245,6 +245,14 @@ static bool is_idle(struct mapping *m, struct folio *f)
 	       !pages_tagged(m, f->index, folio_end(f), TAG_WRITEBACK);
 }
 
+bool mapping_drop_landed(struct mapping *m, struct folio *f)
+{
+	if (!is_idle(m, f))
+		return false;
+	remove_locked(m, f);
+	return true;
+}
+
 u64 mapping_evict_range(struct mapping *m, u64 first, u64 end, u64 *folios)
 {
 	u64 page, before = m->pages, gone = 0;

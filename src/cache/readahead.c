@@ -57,8 +57,10 @@ static void read_small(struct mapping *m, const struct readahead_limits *l, u64 
 	struct fill fill;
 
 	fill_init(&fill, m);
+	fill.nowait = l->nowait;
 	for (end = min_u64(end, l->eof_page); page < end; page++)
-		if (fill_folio(&fill, page, 0, page == mark ? FOLIO_MARK : 0) == -ENOMEM)
+		if (fill_folio(&fill, page, 0, l->folio_flags | (page == mark ? FOLIO_MARK : 0)) ==
+		    -ENOMEM)
 			break;
 	fill_flush(&fill);
 }
@@ -92,7 +94,7 @@ static void read_window(struct mapping *m, struct readahead *ra, const struct re
 		unsigned fit = fit_order(order, page, end);
 		bool marked = page == round_down(mark, 1ull << fit);
 
-		rc = fill_folio(&fill, page, fit, marked ? FOLIO_MARK : 0);
+		rc = fill_folio(&fill, page, fit, l->folio_flags | (marked ? FOLIO_MARK : 0));
 		if (!rc)
 			page += 1ull << fit;
 	}

@@ -22,6 +22,8 @@ struct readahead_limits {
 	u64 eof_page;    /* pages of the file: nothing is read past it */
 	u32 io_pages;    /* largest I/O of the device */
 	bool file_order; /* the flavour */
+	bool nowait;     /* not for memory */
+	u32 folio_flags; /* of the folios made */
 };
 
 void readahead_init(struct readahead *ra, u32 ra_pages);

@@ -61,7 +61,7 @@ static struct folio *halve(struct mapping *m, struct folio *f, u64 page, u32 *re
 	*other = (struct folio){ .mapping = m,
 				 .index = upper ? f->index : f->index + half,
 				 .frame = upper ? f->frame : f->frame + half,
-				 .flags = flags & (FOLIO_REFERENCED | FOLIO_HOT),
+				 .flags = flags & (FOLIO_REFERENCED | FOLIO_HOT | FOLIO_DROP),
 				 .pins = 1,
 				 .order = (u8)(f->order - 1) };
 	lru_halve(m->cache, f, other);

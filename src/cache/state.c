@@ -453,6 +453,9 @@ static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int
 		lru_deactivate(m->cache, f);
 	}
 	folio_wake(f);
+	/* what cannot go now is the next to go */
+	if (folio_is_to_drop(f) && !mapping_drop_landed(m, f))
+		lru_deactivate(m->cache, f);
 }
 
 void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int error)

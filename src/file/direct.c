@@ -5,26 +5,53 @@
  */
 #include "file/inner.h"
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define DIRECT_MAX_BYTES (1u << 30) /* of one I/O: its length is a u32 */
 
-/* One device I/O, and the wait for it. */
-static int transfer(struct inode *inode, enum io_op op, void *buf, size_t length, u64 offset)
+/* One device I/O from or to the first `length` bytes of the buffers, and the wait for it. */
+static int transfer(struct inode *inode, enum io_op op, const struct iovec *iov, unsigned count,
+		    size_t length, u64 offset)
 {
-	struct iovec vec = { buf, length };
 	struct io io = { .store = inode->m.store,
 			 .offset_bytes = offset,
 			 .length_bytes = (u32)length,
-			 .op = op,
-			 .vec = buf ? &vec : NULL,
-			 .vec_count = buf != NULL };
+			 .op = op };
+	struct iovec *cut = NULL;
+	size_t sum = 0;
+	int rc;
 
-	return device_submit_wait(inode->wb->device, &io);
+	while (!iov->iov_len) {
+		iov++;
+		count--;
+	}
+	if (iov->iov_base) {
+		io.vec = iov;
+		while (sum < length)
+			sum += iov[io.vec_count++].iov_len;
+		assert(io.vec_count <= count);
+	}
+	if (sum > length) { /* the last buffer is larger than what is left */
+		cut = malloc(io.vec_count * sizeof(*cut));
+		if (!cut)
+			return -ENOMEM;
+		memcpy(cut, iov, io.vec_count * sizeof(*cut));
+		cut[io.vec_count - 1].iov_len -= sum - length;
+		io.vec = cut;
+	}
+	rc = device_submit_wait(inode->wb->device, &io);
+	free(cut);
+	return rc;
 }
 
-static int aligned(const struct inode *inode, size_t length, u64 offset)
+static bool aligned(const struct inode *inode, const struct iovec *iov, unsigned count, u64 offset)
 {
-	return offset % inode->block_bytes || length % inode->block_bytes ? -EINVAL : 0;
+	u64 mask = inode->block_bytes - 1, bits = offset;
+
+	for (unsigned i = 0; i < count; i++)
+		bits |= iov[i].iov_len;
+	return !(bits & mask);
 }
 
 static int clear_range(struct inode *inode, u64 offset, size_t length)
@@ -61,51 +88,95 @@ static void drop_range(struct inode *inode, u64 offset, size_t length)
 	}
 }
 
-ssize_t direct_read(struct file *f, void *buf, size_t length, u64 offset)
+ssize_t direct_read(struct file *f, const struct iovec *iov, unsigned count, size_t length,
+		    u64 offset)
 {
 	struct inode *inode = f->inode;
 	u64 size = size_now(inode);
-	int rc = aligned(inode, length, offset);
+	int rc;
 
-	if (rc || offset >= size || !length)
-		return rc;
+	if (!aligned(inode, iov, count, offset))
+		return -EINVAL;
+	if (offset >= size || !length)
+		return 0;
 	length = min_u64(min_u64(length, size - offset), DIRECT_MAX_BYTES);
 	rwsem_lock_shared(&inode->lock);
 	rc = clear_range(inode, offset, length);
-	if (!rc)
-		rc = transfer(inode, IO_READ, buf, length, offset);
+	if (!rc) /* whole blocks: past the end there are zeros */
+		rc = transfer(inode, IO_READ, iov, count, round_up(length, inode->block_bytes),
+			      offset);
 	rwsem_unlock_shared(&inode->lock);
 	return rc ? rc : (ssize_t)length;
 }
 
-ssize_t direct_write(struct file *f, const void *buf, size_t length, u64 offset)
+/* The transfer, with the range in agreement with the device before and after. */
+static int write_past_cache(struct inode *inode, const struct iovec *iov, unsigned count,
+			    size_t length, u64 offset)
 {
-	struct inode *inode = f->inode;
-	bool grows;
-	int rc = aligned(inode, length, offset);
+	int rc;
 
-	if (rc || !length)
-		return rc;
-	length = min_u64(length, DIRECT_MAX_BYTES);
-	rwsem_lock_shared(&inode->lock);
-	grows = offset + length > size_now(inode);
-	if (grows) {
-		rwsem_unlock_shared(&inode->lock);
-		rwsem_lock(&inode->lock);
-	}
 	atomic_fetch_add(&inode->direct_writes, 1);
 	rc = clear_range(inode, offset, length);
 	if (!rc) {
 		drop_range(inode, offset, length);
-		rc = transfer(inode, IO_WRITE, (void *)buf, length, offset);
+		rc = transfer(inode, IO_WRITE, iov, count, length, offset);
 		drop_range(inode, offset, length); /* what was read back in meanwhile */
 	}
 	atomic_fetch_sub(&inode->direct_writes, 1);
-	if (!rc && f->flags & FILE_SYNC)
+	return rc;
+}
+
+/* The same of a write that makes the file larger; the inode is locked alone. */
+static int write_and_grow(struct inode *inode, const struct iovec *iov, unsigned count,
+			  size_t length, u64 offset)
+{
+	u64 old = size_now(inode);
+	int rc;
+
+	store_set_end(inode->m.store, offset + length);
+	rc = write_past_cache(inode, iov, count, length, offset);
+	if (rc) {
+		store_set_end(inode->m.store, old);
+		return rc;
+	}
+	inode->sparse = inode->sparse || offset > old;
+	inode_set_size(inode, offset + length);
+	return 0;
+}
+
+ssize_t direct_write(struct file *f, const struct iovec *iov, unsigned count, size_t length,
+		     u64 *offset, bool append, unsigned flags)
+{
+	struct inode *inode = f->inode;
+	bool alone = append;
+	int rc;
+
+	if (!aligned(inode, iov, count, append ? 0 : *offset))
+		return -EINVAL;
+	if (!length)
+		return 0;
+	length = min_u64(length, DIRECT_MAX_BYTES);
+	if (!alone) {
+		rwsem_lock_shared(&inode->lock);
+		alone = *offset + length > size_now(inode);
+		if (alone)
+			rwsem_unlock_shared(&inode->lock);
+	}
+	if (alone)
+		rwsem_lock(&inode->lock);
+	if (append)
+		*offset = size_now(inode);
+	if (*offset % inode->block_bytes)
+		rc = -EINVAL;
+	else if (*offset + length > FILE_MAX_BYTES)
+		rc = -EFBIG;
+	else if (*offset + length > size_now(inode))
+		rc = write_and_grow(inode, iov, count, length, *offset);
+	else
+		rc = write_past_cache(inode, iov, count, length, *offset);
+	if (!rc && (f->flags & FILE_SYNC || flags & FILE_IO_DSYNC))
 		rc = inode_flush_device(inode);
-	if (!rc && offset + length > size_now(inode))
-		atomic_store_explicit(&inode->size, offset + length, memory_order_release);
-	if (grows)
+	if (alone)
 		rwsem_unlock(&inode->lock);
 	else
 		rwsem_unlock_shared(&inode->lock);

@@ -14,20 +14,55 @@ void vm_settings_init(struct vm_settings *vm)
 				    .dirty_expire_centisecs = 3000 };
 }
 
+static struct vm_limits limits_from(const struct vm_settings *vm)
+{
+	return (struct vm_limits){
+		.config = { .dirty_ratio = vm->dirty_ratio,
+			    .dirty_background_ratio = vm->dirty_background_ratio,
+			    .dirty_bytes = vm->dirty_bytes,
+			    .dirty_background_bytes = vm->dirty_background_bytes },
+		.dirty_writeback_centisecs = vm->dirty_writeback_centisecs,
+		.dirty_expire_centisecs = vm->dirty_expire_centisecs,
+	};
+}
+
+static bool vm_is_valid(const struct vm_settings *vm)
+{
+	return vm->dirty_ratio <= 100 && vm->dirty_background_ratio <= 100 &&
+	       (!vm->dirty_bytes || vm->dirty_bytes >= 2 * PAGE_SIZE);
+}
+
+int engine_set_vm(struct engine *e, const struct vm_settings *vm)
+{
+	struct vm_limits limits = limits_from(vm);
+
+	if (!vm_is_valid(vm))
+		return -EINVAL;
+	writeback_set_vm(&e->all, &limits);
+	return 0;
+}
+
+void engine_vm(struct engine *e, struct vm_settings *out)
+{
+	struct vm_limits vm = writeback_vm(&e->all);
+
+	*out = (struct vm_settings){
+		.dirty_ratio = vm.config.dirty_ratio,
+		.dirty_background_ratio = vm.config.dirty_background_ratio,
+		.dirty_bytes = vm.config.dirty_bytes,
+		.dirty_background_bytes = vm.config.dirty_background_bytes,
+		.dirty_writeback_centisecs = vm.dirty_writeback_centisecs,
+		.dirty_expire_centisecs = vm.dirty_expire_centisecs,
+	};
+}
+
 int engine_create(const struct engine_config *c, struct engine **out)
 {
 	struct cache_config cache = { .memory_pages = c->memory_bytes / PAGE_SIZE,
 				      .reserve_pages = c->reserve_bytes / PAGE_SIZE,
 				      .contents = c->contents,
 				      .shed = c->policy.pinned == PINNED_SHED };
-	struct vm_limits vm = {
-		.config = { .dirty_ratio = c->vm.dirty_ratio,
-			    .dirty_background_ratio = c->vm.dirty_background_ratio,
-			    .dirty_bytes = c->vm.dirty_bytes,
-			    .dirty_background_bytes = c->vm.dirty_background_bytes },
-		.dirty_writeback_centisecs = c->vm.dirty_writeback_centisecs,
-		.dirty_expire_centisecs = c->vm.dirty_expire_centisecs,
-	};
+	struct vm_limits vm = limits_from(&c->vm);
 	struct engine *e;
 	int rc;
 
@@ -44,6 +79,8 @@ int engine_create(const struct engine_config *c, struct engine **out)
 		goto finish_cache;
 	mutex_init(&e->inodes_lock, RANK_INODES);
 	list_init(&e->inodes);
+	list_init(&e->syncers);
+	cond_init(&e->inodes_left);
 	*out = e;
 	return 0;
 finish_cache:
@@ -51,49 +88,6 @@ finish_cache:
 free_engine:
 	free(e);
 	return rc;
-}
-
-/* Ends all flushers, waits for what is still in flight, and frees the devices' state. */
-static void stop_flushers(struct engine *e)
-{
-	for (u32 i = 0; i < e->all.count; i++)
-		wb_stop(e->all.wb[i]);
-	while (e->all.count) {
-		struct wb *wb = e->all.wb[e->all.count - 1];
-
-		while (!device_idle(wb->device))
-			world_sleep_until(world_now() + NSEC_PER_MSEC);
-		wb_destroy(wb);
-	}
-}
-
-int engine_destroy(struct engine *e)
-{
-	int error = engine_sync(e);
-
-	while (!list_empty(&e->inodes))
-		inode_destroy(list_entry(e->inodes.next, struct inode, all));
-	stop_flushers(e);
-	writeback_finish(&e->all);
-	cache_finish(&e->cache);
-	free(e);
-	return error;
-}
-
-void engine_discard(struct engine *e)
-{
-	stop_flushers(e);
-	while (!list_empty(&e->inodes)) {
-		struct inode *inode = list_entry(e->inodes.next, struct inode, all);
-
-		list_del(&inode->all);
-		mapping_discard(&inode->m);
-		store_destroy(inode->m.store);
-		free(inode);
-	}
-	writeback_finish(&e->all);
-	cache_discard(&e->cache);
-	free(e);
 }
 
 int engine_add_device(struct engine *e, struct device *d, u32 read_ahead_kb, bool strict_limit)
@@ -143,9 +137,9 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 	const struct policy *p = &e->all.policy;
 	const struct ledger *l = &e->cache.ledger;
 	bool by_folio = p->accounting == ACCOUNT_FOLIO;
+	struct vm_limits vm = writeback_vm(&e->all);
 	/* not writeback_limits(), which leaves a hint behind: looking on changes nothing */
-	struct limits limits =
-		limits_of(&e->all.vm.config, cache_dirtyable_pages(&e->cache), false, 0);
+	struct limits limits = limits_of(&vm.config, cache_dirtyable_pages(&e->cache), false, 0);
 
 	*out = (struct engine_stats){
 		.dirty = account_dirty(p, l),
@@ -178,46 +172,6 @@ void engine_stats_reset(struct engine *e)
 	e->all.stats.first_sleep.when_ns = WORLD_NEVER;
 	e->all.stats.background.when_ns = WORLD_NEVER;
 	spin_unlock(&e->all.lock);
-}
-
-/* Waits for what an inode has in flight; 0 or its error, if anything failed since `failures`. */
-static int wait_inode(struct inode *inode, u64 failures)
-{
-	int error;
-
-	inode_wait_pages(inode, 0, INDEX_MAX_PAGES - 1);
-	spin_lock(&inode->m.tree_lock);
-	error = atomic_load(&inode->m.cache->failures) != failures ? inode->m.error : 0;
-	spin_unlock(&inode->m.tree_lock);
-	return error;
-}
-
-int engine_sync(struct engine *e)
-{
-	u64 failures = atomic_load(&e->cache.failures);
-	u32 flushed = 0; /* devices, as bits */
-	struct list_node *n;
-	int error = 0;
-
-	writeback_sync(&e->all);
-	mutex_lock(&e->inodes_lock);
-	list_for_each (n, &e->inodes) {
-		int rc = wait_inode(list_entry(n, struct inode, all), failures);
-
-		error = error ? error : rc;
-	}
-	list_for_each (n, &e->inodes) {
-		struct inode *inode = list_entry(n, struct inode, all);
-		int rc;
-
-		if (flushed >> inode->wb->index & 1)
-			continue;
-		flushed |= 1u << inode->wb->index;
-		rc = inode_flush_device(inode);
-		error = error ? error : rc;
-	}
-	mutex_unlock(&e->inodes_lock);
-	return error;
 }
 
 u64 engine_drop_caches(struct engine *e)

@@ -7,12 +7,16 @@
 
 int file_open(struct inode *inode, unsigned flags, struct file **out)
 {
-	struct file *f = calloc(1, sizeof(*f));
+	struct file *f;
 
+	if (flags & FILE_NO_READ && flags & FILE_NO_WRITE)
+		return -EINVAL;
+	f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
 	f->inode = inode;
 	f->flags = flags;
+	atomic_init(&f->noreuse, false);
 	mutex_init(&f->ra_lock, RANK_INVALIDATE);
 	readahead_init(&f->ra, inode->wb->ra_pages);
 	atomic_fetch_add(&inode->opens, 1);
@@ -27,6 +31,16 @@ void file_close(struct file *f)
 	assert(before > 0);
 	(void)before;
 	free(f);
+}
+
+struct inode *file_inode(struct file *f)
+{
+	return f->inode;
+}
+
+int file_truncate(struct file *f, u64 size_bytes)
+{
+	return f->flags & FILE_NO_WRITE ? -EBADF : inode_truncate(f->inode, size_bytes);
 }
 
 int inode_flush_device(struct inode *inode)
@@ -51,8 +65,7 @@ int file_sync_range(struct file *f, u64 offset, u64 length, unsigned flags)
 {
 	struct inode *inode = f->inode;
 	u64 first = offset >> PAGE_SHIFT, last = INDEX_MAX_PAGES - 1;
-	struct pass pass = { .first = first, .budget = INT64_MAX };
-	struct block_run *runs;
+	int rc;
 
 	if (offset + length < offset ||
 	    (flags & ~(unsigned)(FILE_WAIT_BEFORE | FILE_WRITE | FILE_WAIT_AFTER)))
@@ -64,14 +77,9 @@ int file_sync_range(struct file *f, u64 offset, u64 length, unsigned flags)
 		inode_wait_pages(inode, first, last);
 	if ((flags & FILE_WRITE) && (flags & FILE_WAIT_AFTER))
 		return inode_sync_range(inode, first, last);
-	if (flags & FILE_WRITE) {
-		runs = malloc(FOLIO_MAX_RUNS * sizeof(*runs));
-		if (!runs)
-			return -ENOMEM;
-		pass.last = last;
-		inode_write_pages(inode, &pass, runs);
-		free(runs);
-	}
+	rc = flags & FILE_WRITE ? inode_start_write(inode, first, last) : 0;
+	if (rc)
+		return rc;
 	if (flags & FILE_WAIT_AFTER)
 		inode_wait_pages(inode, first, last);
 	return 0;
@@ -82,20 +90,14 @@ static int dont_need(struct inode *inode, u64 offset, u64 length)
 {
 	u64 end = length ? offset + length : size_now(inode);
 	u64 first = pages_of(offset), stop = length ? end >> PAGE_SHIFT : pages_of(end);
-	struct block_run *runs;
-	struct pass pass = { .first = offset >> PAGE_SHIFT,
-			     .last = INDEX_MAX_PAGES - 1,
-			     .budget = INT64_MAX };
+	int rc;
 
 	if (!inode->m.pages)
 		return 0;
-	runs = malloc(FOLIO_MAX_RUNS * sizeof(*runs));
-	if (!runs)
-		return -ENOMEM;
-	if (length)
-		pass.last = pages_of(end) - 1;
-	inode_write_pages(inode, &pass, runs);
-	free(runs);
+	rc = inode_start_write(inode, offset >> PAGE_SHIFT,
+			       length ? pages_of(end) - 1 : INDEX_MAX_PAGES - 1);
+	if (rc)
+		return rc;
 	/* a folio that reaches past the end of the file goes with it */
 	inode_invalidate(inode, first, length && end < size_now(inode) ? stop : INDEX_MAX_PAGES);
 	return 0;
@@ -104,11 +106,16 @@ static int dont_need(struct inode *inode, u64 offset, u64 length)
 static int will_need(struct file *f, u64 offset, u64 length)
 {
 	struct readahead_limits l = limits_for(f->inode);
+	struct readahead ra;
 	u64 first = offset >> PAGE_SHIFT;
 	u64 end = length ? pages_of(offset + length) : l.eof_page;
 
+	mutex_lock(&f->ra_lock);
+	ra = f->ra;
+	mutex_unlock(&f->ra_lock);
+	l.nowait = true;
 	if (end > first)
-		readahead_force(&f->inode->m, &f->ra, &l, first, end - first);
+		readahead_force(&f->inode->m, &ra, &l, first, end - first);
 	return 0;
 }
 
@@ -124,7 +131,7 @@ int file_advise(struct file *f, u64 offset, u64 length, enum file_advice advice)
 	case FILE_ADV_WILLNEED:
 		return will_need(f, offset, length);
 	case FILE_ADV_NOREUSE:
-		f->noreuse = true;
+		atomic_store_explicit(&f->noreuse, true, memory_order_relaxed);
 		return 0;
 	case FILE_ADV_NORMAL:
 	case FILE_ADV_SEQUENTIAL:
@@ -133,7 +140,8 @@ int file_advise(struct file *f, u64 offset, u64 length, enum file_advice advice)
 		f->ra.ra_pages = advice == FILE_ADV_SEQUENTIAL ? 2 * ra_pages : ra_pages;
 		f->ra.random = advice == FILE_ADV_RANDOM;
 		mutex_unlock(&f->ra_lock);
-		f->noreuse = advice == FILE_ADV_NORMAL ? false : f->noreuse;
+		if (advice == FILE_ADV_NORMAL)
+			atomic_store_explicit(&f->noreuse, false, memory_order_relaxed);
 		return 0;
 	}
 	return -EINVAL;

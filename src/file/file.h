@@ -179,8 +179,8 @@ int file_sync_range(struct file *f, u64 offset, u64 length, unsigned flags);
  *	NORMAL		readahead as the device was added with
  *	SEQUENTIAL	twice that; and with it NORMAL and RANDOM, for this file, from now on
  *	RANDOM		none: what is read is read
- *	WILLNEED	starts reading what is not cached, up to the largest I/O of the device or the
- *			readahead window; waits for none of it, nor for memory: what there is no
+ *	WILLNEED	starts reading what is not cached, as far as the larger of the readahead
+ *			window and the largest I/O of the device; waits for none of it, nor for memory: what there is no
  *			free or clean memory for is left out
  *	DONTNEED	starts write-out of dirty pages without waiting, drops clean whole pages
  *	NOREUSE		reads of this file do not count as use (until NORMAL)

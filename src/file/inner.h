@@ -5,8 +5,10 @@
 
 #include "cache/readahead.h"
 #include "cache/state.h"
+#include "file/buffers.h"
 #include "file/file.h"
 #include "writeback/wb.h"
+#include <errno.h>
 
 #define FILE_MAX_BYTES STORE_SIZE_MAX /* what the cache takes, the device can hold */
 
@@ -15,8 +17,10 @@ static_assert(FILE_MAX_BYTES >> PAGE_SHIFT <= INDEX_MAX_PAGES, "every page has a
 struct engine {
 	struct cache cache;
 	struct writeback all;
-	struct mutex inodes_lock; /* protects the list; may be held while waiting for I/O */
-	struct list_node inodes;
+	struct mutex inodes_lock; /* protects the lists and inodes' walkers */
+	struct list_node inodes, syncers;
+	struct cond inodes_left; /* an inode has no walker any more */
+	_Atomic u64 lent_pages;  /* of folios on loan */
 };
 
 struct file {
@@ -24,7 +28,27 @@ struct file {
 	unsigned flags;
 	struct mutex ra_lock; /* protects ra */
 	struct readahead ra;
-	bool noreuse; /* reads do not count as use */
+	_Atomic bool noreuse; /* reads do not count as use */
+};
+
+#define FILE_IO_ALL ((unsigned)(FILE_IO_NOWAIT | FILE_IO_DSYNC | FILE_IO_DONTCACHE))
+
+/* A read in progress: [position, end) bytes are still to be copied. */
+struct read {
+	struct file *file;
+	struct buffers to;
+	u64 position, end;
+	unsigned flags; /* enum file_io_flags */
+};
+
+/* A write in progress; the step is [position, position + bytes). */
+struct write {
+	struct inode *inode;
+	struct buffers from;
+	bool zeros; /* instead of what `from` has */
+	unsigned flags;
+	u64 position, end;
+	u64 bytes;
 };
 
 static inline const struct policy *inode_policy(const struct inode *inode)
@@ -59,14 +83,56 @@ static inline void put_locked(struct cache *c, struct folio *f)
 	folio_unpin(c, f);
 }
 
+/*
+ * The folio at a read's position, pinned, with what is wanted of it valid. NULL and *error, which
+ * is -ESTALE if it is worth another look.
+ */
+struct folio *read_folio(struct read *r, int *error);
+/* Tells readahead how far the read came. */
+void read_note_end(struct read *r);
+
+/* Bytes of the next step: to the end of the largest possible folio, or of the page (6.1). */
+u64 write_step_bytes(const struct write *w);
+/* Writes one step into its folio, or less. The inode is locked, alone if the file grows. */
+int write_step(struct write *w);
+
+/* Locks the inode alone; with FILE_IO_NOWAIT in the flags 0 or -EAGAIN. */
+static inline int lock_inode(struct inode *inode, unsigned flags)
+{
+	if (!(flags & FILE_IO_NOWAIT))
+		rwsem_lock(&inode->lock);
+	else if (!rwsem_trylock(&inode->lock))
+		return -EAGAIN;
+	return 0;
+}
+
+/* Sets the size of an inode that is locked alone, here and for its store's tail. */
+void inode_set_size(struct inode *inode, u64 size_bytes);
+/* inode_truncate() of an inode that is locked alone. */
+int inode_resize(struct inode *inode, u64 size_bytes);
+/*
+ * Makes room for a write of [from, end); the inode is locked, alone if the file grows. Where the
+ * file grows, by more than is asked for, so that not each write has to ask. `nowait`: -EAGAIN if
+ * the device has to be asked.
+ */
+int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait);
+/* Starts write-out of what is dirty in [first, last] pages. 0 or -ENOMEM. */
+int inode_start_write(struct inode *inode, u64 first, u64 last);
+
 /* Makes what the device has answered for safe in it too. 0 or an error. */
 int inode_flush_device(struct inode *inode);
+
+/* Enters what of an inode is not on its device into the losses, if there are any to be told. */
+void inode_tell_loss(struct inode *inode, struct engine_losses *losses);
 
 /* Drops clean folios that lie in [first, end) pages as a whole; returns the pages dropped. */
 u64 inode_invalidate(struct inode *inode, u64 first, u64 end);
 
 /* Past the cache, which agrees with the device over the range before and after. */
-ssize_t direct_read(struct file *f, void *buf, size_t length, u64 offset);
-ssize_t direct_write(struct file *f, const void *buf, size_t length, u64 offset);
+ssize_t direct_read(struct file *f, const struct iovec *iov, unsigned count, size_t length,
+		    u64 offset);
+/* With `append` at the end of the file, which it tells in *offset. */
+ssize_t direct_write(struct file *f, const struct iovec *iov, unsigned count, size_t length,
+		     u64 *offset, bool append, unsigned flags);
 
 #endif

@@ -5,30 +5,36 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int inode_create(struct engine *e, unsigned device, u32 block_bytes, struct inode **out)
-{
-	struct inode *inode;
-	struct store *store;
-	struct wb *wb;
-	int rc;
+#define RESERVE_AHEAD_BYTES (8ull << 20)
 
-	if (device >= e->all.count || block_bytes < 512 || block_bytes > PAGE_SIZE ||
-	    (block_bytes & (block_bytes - 1)))
+static bool may_create(const struct engine *e, unsigned device, u32 block_bytes)
+{
+	return device < e->all.count && block_bytes >= 512 && block_bytes <= PAGE_SIZE &&
+	       !(block_bytes & (block_bytes - 1));
+}
+
+int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct store *store,
+		    struct inode **out)
+{
+	u64 size = store_size(store);
+	struct inode *inode;
+	struct wb *wb;
+
+	if (!may_create(e, device, block_bytes) || store_device(store) != e->all.wb[device]->device)
 		return -EINVAL;
+	if (size > FILE_MAX_BYTES)
+		return -EFBIG;
 	wb = e->all.wb[device];
 	inode = calloc(1, sizeof(*inode));
 	if (!inode)
 		return -ENOMEM;
 	inode->wb = wb;
 	inode->block_bytes = block_bytes;
+	inode->size = inode->reserved = size;
+	inode->sparse = size > 0;
 	rwsem_init(&inode->lock, RANK_INODE);
 	list_init(&inode->link);
 	list_init(&inode->all);
-	rc = store_create(wb->device, e->cache.config.contents, &store);
-	if (rc) {
-		free(inode);
-		return rc;
-	}
 	mapping_init(&inode->m, &e->cache, store, ilog2(PAGE_SIZE / block_bytes),
 		     e->all.policy.max_order, &wb->ledger);
 	inode->m.ops = &inode_mapping_ops;
@@ -36,6 +42,78 @@ int inode_create(struct engine *e, unsigned device, u32 block_bytes, struct inod
 	list_add_tail(&e->inodes, &inode->all);
 	mutex_unlock(&e->inodes_lock);
 	*out = inode;
+	return 0;
+}
+
+int inode_create(struct engine *e, unsigned device, u32 block_bytes, struct inode **out)
+{
+	struct store *store;
+	int rc;
+
+	if (!may_create(e, device, block_bytes))
+		return -EINVAL;
+	rc = store_create(e->all.wb[device]->device, e->cache.config.contents, &store);
+	if (rc)
+		return rc;
+	rc = inode_create_on(e, device, block_bytes, store, out);
+	if (rc)
+		store_destroy(store);
+	return rc;
+}
+
+void inode_set_size(struct inode *inode, u64 size_bytes)
+{
+	store_set_end(inode->m.store, size_bytes);
+	inode->reserved = max_u64(inode->reserved, size_bytes);
+	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
+}
+
+/* Room for what lies below the size, where there may be holes. */
+static int fill_hole(struct inode *inode, u64 from, u64 end, bool nowait)
+{
+	struct store *store = inode->m.store;
+
+	if (store_next(store, from >> PAGE_SHIFT, pages_of(end), false) >= pages_of(end))
+		return 0;
+	from = round_down(from, inode->block_bytes);
+	return nowait ? -EAGAIN
+		      : store_reserve(store, from, round_up(end, inode->block_bytes) - from);
+}
+
+int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
+{
+	u64 size = size_now(inode), ahead = min_u64(size, RESERVE_AHEAD_BYTES), start;
+	int rc = 0;
+
+	if (inode->sparse && from < size)
+		rc = fill_hole(inode, from, min_u64(end, size), nowait);
+	if (rc || end <= inode->reserved)
+		return rc;
+	if (nowait)
+		return -EAGAIN;
+	start = max_u64(inode->reserved, round_down(from, inode->block_bytes));
+	end = round_up(end, inode->block_bytes);
+	rc = store_reserve(inode->m.store, start, end + ahead - start);
+	if (rc == -ENOSPC && ahead) {
+		ahead = 0;
+		rc = store_reserve(inode->m.store, start, end - start);
+	}
+	if (rc)
+		return rc;
+	inode->sparse = inode->sparse || from > size; /* what is skipped */
+	inode->reserved = end + ahead;
+	return 0;
+}
+
+int inode_start_write(struct inode *inode, u64 first, u64 last)
+{
+	struct pass pass = { .first = first, .last = last, .budget = INT64_MAX };
+	struct block_run *runs = malloc(FOLIO_MAX_RUNS * sizeof(*runs));
+
+	if (!runs)
+		return -ENOMEM;
+	inode_write_pages(inode, &pass, runs);
+	free(runs);
 	return 0;
 }
 
@@ -75,23 +153,52 @@ static void truncate_pages(struct inode *inode, u64 size)
 	}
 }
 
+/* Makes the file longer; the inode is locked alone. On an error it is as it was. */
+static int lengthen(struct inode *inode, u64 size_bytes)
+{
+	int rc = store_truncate(inode->m.store, size_bytes);
+
+	if (rc)
+		return rc;
+	inode->sparse = true;
+	inode_set_size(inode, size_bytes);
+	return 0;
+}
+
+static int shorten(struct inode *inode, u64 size_bytes)
+{
+	int rc = 0;
+
+	inode_set_size(inode, size_bytes);
+	inode->reserved = size_bytes;
+	/* again, for what readers that had seen the old size brought back in the first time */
+	for (unsigned i = 0; i < 2 && !rc; i++) {
+		truncate_pages(inode, size_bytes);
+		rc = store_truncate(inode->m.store, size_bytes);
+	}
+	if (!size_bytes)
+		inode->sparse = false;
+	return rc;
+}
+
+int inode_resize(struct inode *inode, u64 size_bytes)
+{
+	u64 old = size_now(inode);
+
+	assert(rwsem_is_exclusive(&inode->lock));
+	if (size_bytes == old)
+		return 0;
+	return size_bytes < old ? shorten(inode, size_bytes) : lengthen(inode, size_bytes);
+}
+
 int inode_truncate(struct inode *inode, u64 size_bytes)
 {
-	u64 old;
-	int rc = 0;
+	int rc;
 
 	if (size_bytes > FILE_MAX_BYTES)
 		return -EFBIG;
 	rwsem_lock(&inode->lock);
-	old = size_now(inode);
-	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
-	/* again, for what readers that had seen the old size brought back in the first time */
-	for (unsigned i = 0; i < 2 && size_bytes < old && !rc; i++) {
-		truncate_pages(inode, size_bytes);
-		rc = store_truncate(inode->m.store, size_bytes);
-	}
-	if (size_bytes > old)
-		rc = store_truncate(inode->m.store, size_bytes);
+	rc = inode_resize(inode, size_bytes);
 	rwsem_unlock(&inode->lock);
 	return rc;
 }
@@ -105,7 +212,7 @@ int inode_lay_out(struct inode *inode, u64 size_bytes)
 	rwsem_lock(&inode->lock);
 	rc = store_lay_out(inode->m.store, size_bytes);
 	if (!rc && size_bytes > size_now(inode))
-		atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
+		inode_set_size(inode, size_bytes);
 	rwsem_unlock(&inode->lock);
 	return rc;
 }
@@ -119,6 +226,8 @@ void inode_destroy(struct inode *inode)
 	truncate_pages(inode, 0);
 	/* only now: audits find what is cached by this list */
 	mutex_lock(&e->inodes_lock);
+	while (inode->walkers)
+		cond_wait(&e->inodes_left, &e->inodes_lock);
 	list_del(&inode->all);
 	mutex_unlock(&e->inodes_lock);
 	mapping_finish(&inode->m);
@@ -129,6 +238,23 @@ void inode_destroy(struct inode *inode)
 u64 inode_size(struct inode *inode)
 {
 	return size_now(inode);
+}
+
+u64 inode_unwritten_bytes(struct inode *inode)
+{
+	const struct ledger *l = &inode->m.ledger;
+
+	return (ledger_level(l, LEVEL_DEBT) + ledger_level(l, LEVEL_IN_FLIGHT)) << PAGE_SHIFT;
+}
+
+void inode_set_owner(struct inode *inode, void *owner)
+{
+	inode->owner = owner;
+}
+
+void *inode_owner(const struct inode *inode)
+{
+	return inode->owner;
 }
 
 struct store *inode_store(struct inode *inode)

@@ -6,21 +6,21 @@
 #include "cache/fill.h"
 #include "file/inner.h"
 #include <errno.h>
-#include <string.h>
 
 #define READ_BATCH 15 /* folios of one lookup */
 
-/* A read in progress: [position, end) bytes are still to be copied. */
-struct read {
-	struct file *file;
-	char *to; /* NULL without contents */
-	u64 position, end;
-};
+static struct readahead_limits limits_of_read(const struct read *r)
+{
+	struct readahead_limits l = limits_for(r->file->inode);
+
+	l.folio_flags = r->flags & FILE_IO_DONTCACHE ? FOLIO_DROP : 0;
+	return l;
+}
 
 static void miss(struct read *r, u64 page)
 {
 	struct file *f = r->file;
-	struct readahead_limits l = limits_for(f->inode);
+	struct readahead_limits l = limits_of_read(r);
 
 	mutex_lock(&f->ra_lock);
 	readahead_miss(&f->inode->m, &f->ra, &l, page, pages_of(r->end) - page);
@@ -30,7 +30,7 @@ static void miss(struct read *r, u64 page)
 static void passed_mark(struct read *r, struct folio *folio)
 {
 	struct file *f = r->file;
-	struct readahead_limits l = limits_for(f->inode);
+	struct readahead_limits l = limits_of_read(r);
 
 	mutex_lock(&f->ra_lock);
 	readahead_mark(&f->inode->m, &f->ra, &l, folio, pages_of(r->end) - folio->index);
@@ -38,13 +38,13 @@ static void passed_mark(struct read *r, struct folio *folio)
 }
 
 /* Readahead could not bring the page in: a single page, whatever it takes. */
-static int add_single(struct mapping *m, u64 page)
+static int add_single(struct read *r, u64 page)
 {
 	struct fill fill;
 	int rc;
 
-	fill_init(&fill, m);
-	rc = fill_folio(&fill, page, 0, 0);
+	fill_init(&fill, &r->file->inode->m);
+	rc = fill_folio(&fill, page, 0, limits_of_read(r).folio_flags);
 	fill_flush(&fill);
 	return rc == -EEXIST ? 0 : rc;
 }
@@ -55,12 +55,17 @@ static struct folio *bring_in(struct read *r, u64 page, int *error)
 	struct mapping *m = &r->file->inode->m;
 	struct folio *f = mapping_find(m, page);
 
+	*error = 0;
+	if (r->flags & FILE_IO_NOWAIT) {
+		*error = f ? 0 : -EAGAIN;
+		return f;
+	}
 	if (!f) {
 		miss(r, page);
 		f = mapping_find(m, page);
 	}
-	for (*error = 0; !f && !*error; f = mapping_find(m, page))
-		*error = add_single(m, page);
+	for (; !f && !*error; f = mapping_find(m, page))
+		*error = add_single(r, page);
 	return f;
 }
 
@@ -85,6 +90,8 @@ static int make_valid(struct read *r, struct folio *f)
 	u64 first, end;
 	int rc = 0;
 
+	if (r->flags & FILE_IO_NOWAIT)
+		return -EAGAIN;
 	folio_lock(f);
 	if (f->mapping != &inode->m || r->position >> PAGE_SHIFT < f->index ||
 	    r->position >> PAGE_SHIFT >= folio_end(f)) {
@@ -107,17 +114,29 @@ static int make_valid(struct read *r, struct folio *f)
 static void copy_out(struct read *r, struct folio *f)
 {
 	u64 n = min_u64(r->end, folio_end(f) << PAGE_SHIFT) - r->position;
-	const void *from = r->to ? folio_address(f, r->position) : NULL;
 
-	if (from) {
-		memcpy(r->to, from, n);
-		r->to += n;
-	}
+	buffers_fill(&r->to, folio_address(f, r->position), n);
 	world_spend(COST_LOOKUP, 1);
 	world_spend(COST_COPY, div_roundup(n, PAGE_SIZE));
 	r->position += n;
-	if (!r->file->noreuse)
+	if (!atomic_load_explicit(&r->file->noreuse, memory_order_relaxed) &&
+	    !(r->flags & FILE_IO_DONTCACHE))
 		folio_mark_accessed(f);
+}
+
+/* Ends the use of a folio; one that was only brought in for this and is read to its end goes. */
+static void done_with(struct read *r, struct folio *f)
+{
+	struct cache *c = r->file->inode->m.cache;
+	u64 size = size_now(r->file->inode);
+
+	if (r->flags & FILE_IO_DONTCACHE && folio_is_to_drop(f) &&
+	    r->position >= min_u64(folio_end(f) << PAGE_SHIFT, size) && folio_trylock(f)) {
+		if (f->mapping && mapping_evict(f, 1))
+			world_spend(COST_EVICT, 1);
+		folio_unlock(f);
+	}
+	folio_unpin(c, f);
 }
 
 /* Copies what is valid and needs nothing else, many folios for one lookup; false: nothing was. */
@@ -130,59 +149,116 @@ static bool read_valid(struct read *r)
 
 	for (u32 i = 0; i < n; i++) {
 		copy_out(r, batch[i]);
-		folio_unpin(m->cache, batch[i]);
+		done_with(r, batch[i]);
 	}
 	world_breathe();
 	return n > 0;
 }
 
+struct folio *read_folio(struct read *r, int *error)
+{
+	struct mapping *m = &r->file->inode->m;
+	struct folio *f = bring_in(r, r->position >> PAGE_SHIFT, error);
+	struct block_run want;
+
+	if (!f)
+		return NULL;
+	/* who must not wait for memory leaves the mark to the next one that may */
+	if (atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_MARK &&
+	    !(r->flags & FILE_IO_NOWAIT))
+		passed_mark(r, f);
+	want = wanted(r, f);
+	if (!mapping_blocks_uptodate(m, f, want.first, want.count))
+		*error = make_valid(r, f);
+	if (!*error)
+		return f;
+	folio_unpin(m->cache, f);
+	return NULL;
+}
+
 /* Reads one folio's worth. */
 static int read_step(struct read *r)
 {
-	struct cache *c = r->file->inode->m.cache;
-	struct block_run want;
-	struct folio *f;
 	int rc;
+	struct folio *f = read_folio(r, &rc);
 
-	f = bring_in(r, r->position >> PAGE_SHIFT, &rc);
-	if (!f)
-		return rc;
-	if (atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_MARK)
-		passed_mark(r, f);
-	want = wanted(r, f);
-	if (!mapping_blocks_uptodate(&r->file->inode->m, f, want.first, want.count))
-		rc = make_valid(r, f);
-	if (!rc)
+	if (f) {
 		copy_out(r, f);
-	folio_unpin(c, f);
+		done_with(r, f);
+	}
 	world_breathe();
 	return rc == -ESTALE ? 0 : rc;
 }
 
-ssize_t file_pread(struct file *f, void *buf, size_t length, u64 offset)
+void read_note_end(struct read *r)
 {
-	struct inode *inode = f->inode;
+	struct file *f = r->file;
+
+	if (r->flags & FILE_IO_NOWAIT) {
+		if (!mutex_trylock(&f->ra_lock))
+			return;
+	} else {
+		mutex_lock(&f->ra_lock);
+	}
+	f->ra.previous_end = r->position;
+	mutex_unlock(&f->ra_lock);
+}
+
+static ssize_t read_cached(struct read *r, size_t length)
+{
+	struct inode *inode = r->file->inode;
 	bool locks = inode_policy(inode)->write_lock == WRITE_LOCK_INODE;
-	struct read r = { .file = f, .to = buf, .position = offset };
+	u64 offset = r->position;
 	int rc = 0;
+
+	if (locks && r->flags & FILE_IO_NOWAIT) {
+		if (!rwsem_trylock_shared(&inode->lock))
+			return -EAGAIN;
+	} else if (locks) {
+		rwsem_lock_shared(&inode->lock);
+	}
+	r->end = min_u64(offset + length, size_now(inode));
+	while (r->position < r->end && !rc)
+		if (!read_valid(r))
+			rc = read_step(r);
+	if (r->position > offset)
+		read_note_end(r);
+	if (locks)
+		rwsem_unlock_shared(&inode->lock);
+	return r->position > offset ? (ssize_t)(r->position - offset) : rc;
+}
+
+static ssize_t read_into(struct file *f, const struct iovec *iov, unsigned count, size_t length,
+			 u64 offset, unsigned flags)
+{
+	struct read r = {
+		.file = f, .to.iov = iov, .position = offset, .flags = flags & ~FILE_IO_DSYNC
+	};
 
 	if (offset + length < offset)
 		return -EINVAL;
+	if (f->flags & FILE_NO_READ)
+		return -EBADF;
 	world_spend(COST_SYSCALL, 1);
 	if (f->flags & FILE_DIRECT)
-		return direct_read(f, buf, length, offset);
-	if (locks)
-		rwsem_lock_shared(&inode->lock);
-	r.end = min_u64(offset + length, size_now(inode));
-	while (r.position < r.end && !rc)
-		if (!read_valid(&r))
-			rc = read_step(&r);
-	if (r.position > offset) {
-		mutex_lock(&f->ra_lock);
-		f->ra.previous_end = r.position;
-		mutex_unlock(&f->ra_lock);
-	}
-	if (locks)
-		rwsem_unlock_shared(&inode->lock);
-	return r.position > offset ? (ssize_t)(r.position - offset) : rc;
+		return flags & FILE_IO_NOWAIT ? -EOPNOTSUPP
+					      : direct_read(f, iov, count, length, offset);
+	return read_cached(&r, length);
+}
+
+ssize_t file_pread(struct file *f, void *buf, size_t length, u64 offset)
+{
+	struct iovec iov = { buf, length };
+
+	return read_into(f, &iov, 1, length, offset, 0);
+}
+
+ssize_t file_preadv(struct file *f, const struct iovec *iov, unsigned count, u64 offset,
+		    unsigned flags)
+{
+	ssize_t length = buffers_length(iov, count);
+
+	if (length < 0 || flags & ~FILE_IO_ALL)
+		return -EINVAL;
+	return read_into(f, iov, count, (size_t)length, offset, flags);
 }

@@ -14,17 +14,8 @@
 #include "cache/fill.h"
 #include "file/inner.h"
 #include <errno.h>
-#include <string.h>
 
 #define SMALL_WRITE_FACTOR 4 /* a folio at least so many times the write is large */
-
-/* A write in progress; the step is [position, position + bytes). */
-struct write {
-	struct inode *inode;
-	const char *from; /* NULL without contents */
-	u64 position, end;
-	u64 bytes;
-};
 
 /* The order a write of that many bytes makes a folio of (2.3). */
 static unsigned order_of_write(const struct mapping *m, const struct policy *p, u64 bytes)
@@ -44,7 +35,8 @@ static struct folio *make_folio(struct write *w, u64 page, int *error)
 	if (page & ((1ull << order) - 1))
 		order = bits_first(page);
 	for (;; order--) {
-		f = folio_alloc(m->cache, order);
+		f = w->flags & FILE_IO_NOWAIT ? folio_alloc_nowait(m->cache, order)
+					      : folio_alloc(m->cache, order);
 		*error = -ENOMEM;
 		if (f) {
 			folio_lock(f);
@@ -54,9 +46,14 @@ static struct folio *make_folio(struct write *w, u64 page, int *error)
 			put_locked(m->cache, f);
 			f = NULL;
 		}
-		if (!order)
+		if (!order) {
+			if (*error == -ENOMEM && w->flags & FILE_IO_NOWAIT)
+				*error = -EAGAIN;
 			return NULL;
+		}
 	}
+	if (w->flags & FILE_IO_DONTCACHE)
+		atomic_fetch_or_explicit(&f->flags, FOLIO_DROP, memory_order_relaxed);
 	world_spend(COST_ALLOC, 1);
 	world_spend(COST_PAGE, folio_pages(f));
 	return f;
@@ -112,7 +109,13 @@ static struct folio *get_folio(struct write *w, int *error)
 				return f;
 			continue;
 		}
-		folio_lock(f);
+		if (!(w->flags & FILE_IO_NOWAIT)) {
+			folio_lock(f);
+		} else if (!folio_trylock(f)) {
+			folio_unpin(m->cache, f);
+			*error = -EAGAIN;
+			return NULL;
+		}
 		if (f->mapping != m || page < f->index || page >= folio_end(f)) {
 			put_locked(m->cache, f);
 			continue;
@@ -148,6 +151,8 @@ static int read_edges(struct write *w, struct folio *f)
 		if (run.first >= eof_block) {
 			folio_zero_bytes(f, from, to - from);
 			folio_set_uptodate(f, run.first, run.count);
+		} else if (w->flags & FILE_IO_NOWAIT) {
+			rc = -EAGAIN;
 		} else {
 			rc = folio_read(f, run.first, run.count);
 		}
@@ -195,16 +200,47 @@ static void account(struct write *w, struct folio *f, struct dirtied d)
 		note_background(all);
 }
 
-/* Writes one step's bytes into its folio. */
-static int write_step(struct write *w)
+/*
+ * Makes room on the device for the step before anything is accepted; cuts the step to what there
+ * is room for, down to the end of its first page.
+ */
+static int reserve_step(struct write *w)
+{
+	for (;;) {
+		u64 end = w->position + w->bytes, less;
+		int rc = inode_reserve(w->inode, w->position, end, w->flags & FILE_IO_NOWAIT);
+
+		if (rc != -ENOSPC)
+			return rc;
+		less = max_u64(round_down(w->position + w->bytes / 2, PAGE_SIZE),
+			       round_down(w->position, PAGE_SIZE) + PAGE_SIZE);
+		if (less >= end)
+			return rc;
+		w->bytes = less - w->position;
+	}
+}
+
+/* Puts the step's bytes into its folio. */
+static void copy_in(struct write *w, struct folio *f)
+{
+	if (w->zeros)
+		folio_zero_bytes(f, w->position, w->bytes);
+	else
+		buffers_drain(&w->from, folio_address(f, w->position), w->bytes);
+	world_spend(COST_LOOKUP, 1);
+	world_spend(COST_COPY, div_roundup(w->bytes, PAGE_SIZE));
+}
+
+int write_step(struct write *w)
 {
 	struct mapping *m = &w->inode->m;
 	u32 size = w->inode->block_bytes;
 	struct dirtied d;
 	struct folio *f;
-	void *to;
-	int rc;
+	int rc = reserve_step(w);
 
+	if (rc)
+		return rc;
 	f = get_folio(w, &rc);
 	if (!f)
 		return rc;
@@ -214,28 +250,20 @@ static int write_step(struct write *w)
 		put_locked(m->cache, f);
 		return rc;
 	}
-	to = w->from ? folio_address(f, w->position) : NULL;
-	if (to) {
-		memcpy(to, w->from, w->bytes);
-		w->from += w->bytes;
-	}
-	world_spend(COST_LOOKUP, 1);
-	world_spend(COST_COPY, div_roundup(w->bytes, PAGE_SIZE));
+	copy_in(w, f);
 	d = folio_set_dirty(f, w->position / size,
 			    (u32)(div_roundup(w->position + w->bytes, size) - w->position / size));
-	folio_mark_accessed(f);
-	w->position += w->bytes;
-	if (w->position > size_now(w->inode))
-		atomic_store_explicit(&w->inode->size, w->position, memory_order_release);
-	w->position -= w->bytes;
+	if (!(w->flags & FILE_IO_DONTCACHE))
+		folio_mark_accessed(f);
+	if (w->position + w->bytes > size_now(w->inode))
+		inode_set_size(w->inode, w->position + w->bytes);
 	account(w, f, d);
 	w->position += w->bytes;
 	put_locked(m->cache, f);
 	return 0;
 }
 
-/* Bytes of the next step: to the end of the largest possible folio, or of the page (6.1). */
-static u64 step_bytes(const struct write *w)
+u64 write_step_bytes(const struct write *w)
 {
 	const struct policy *p = inode_policy(w->inode);
 	u64 chunk = (u64)PAGE_SIZE
@@ -244,80 +272,178 @@ static u64 step_bytes(const struct write *w)
 	return min_u64(chunk - w->position % chunk, w->end - w->position);
 }
 
-/* The whole call under the inode's lock, sleeps included. */
-static int write_locked(struct write *w)
+/* The steps under the inode's lock, held alone; sleeps included. */
+static int write_steps(struct write *w, bool polled)
 {
+	bool nowait = w->flags & FILE_IO_NOWAIT;
 	int rc = 0;
 
-	rwsem_lock(&w->inode->lock);
 	while (w->position < w->end && !rc) {
-		w->bytes = step_bytes(w);
-		rc = throttle_poll(w->inode->wb, false);
+		w->bytes = write_step_bytes(w);
+		rc = polled ? 0 : throttle_poll(w->inode->wb, nowait);
+		polled = false;
 		if (!rc)
 			rc = write_step(w);
 		world_breathe();
 	}
+	return rc;
+}
+
+/* The whole call under the lock. */
+static int write_locked(struct write *w)
+{
+	int rc = lock_inode(w->inode, w->flags);
+
+	if (rc)
+		return rc;
+	rc = write_steps(w, false);
 	rwsem_unlock(&w->inode->lock);
 	return rc;
+}
+
+/*
+ * An append chooses its place under the lock and keeps that to its end, so that it is in one
+ * piece. It sleeps before, for what this task did last time; in between only if it is so long
+ * that it owes again.
+ */
+static int write_append(struct write *w, size_t length)
+{
+	int rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
+
+	rc = rc ? rc : lock_inode(w->inode, w->flags);
+	if (rc)
+		return rc;
+	w->position = size_now(w->inode);
+	w->end = w->position + length;
+	rc = w->end > FILE_MAX_BYTES ? -EFBIG : write_steps(w, true);
+	rwsem_unlock(&w->inode->lock);
+	return rc;
+}
+
+/* Locks the inode for one step, alone if the file grows. 1: alone, 0: shared, or -EAGAIN. */
+static int lock_for_step(struct write *w)
+{
+	struct rwsem *lock = &w->inode->lock;
+	int rc;
+
+	if (!(w->flags & FILE_IO_NOWAIT))
+		rwsem_lock_shared(lock);
+	else if (!rwsem_trylock_shared(lock))
+		return -EAGAIN;
+	if (w->position + w->bytes <= size_now(w->inode))
+		return 0;
+	rwsem_unlock_shared(lock);
+	rc = lock_inode(w->inode, w->flags);
+	return rc ? rc : 1;
 }
 
 /* Step by step: sleeping outside the lock, sharing it unless the file grows. */
 static int write_shared(struct write *w)
 {
-	struct rwsem *lock = &w->inode->lock;
 	int rc = 0;
 
 	while (w->position < w->end && !rc) {
-		bool grows;
+		int alone;
 
-		w->bytes = step_bytes(w);
-		rc = throttle_poll(w->inode->wb, false);
+		w->bytes = write_step_bytes(w);
+		rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
 		if (rc)
 			break;
-		rwsem_lock_shared(lock);
-		grows = w->position + w->bytes > size_now(w->inode);
-		if (grows) {
-			rwsem_unlock_shared(lock);
-			rwsem_lock(lock);
-		}
+		alone = lock_for_step(w);
+		if (alone < 0)
+			return alone;
 		rc = write_step(w);
-		if (grows)
-			rwsem_unlock(lock);
+		if (alone)
+			rwsem_unlock(&w->inode->lock);
 		else
-			rwsem_unlock_shared(lock);
+			rwsem_unlock_shared(&w->inode->lock);
 		world_breathe();
 	}
 	return rc;
 }
 
-ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset)
+/* What is asked of a write beyond being in the cache. 0 or an error. */
+static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
+{
+	u64 first = offset >> PAGE_SHIFT, last = (end - 1) >> PAGE_SHIFT;
+	int error = 0, flushed;
+
+	if (f->flags & FILE_SYNC || flags & FILE_IO_DSYNC) {
+		error = inode_sync_range(f->inode, first, last);
+		flushed = inode_flush_device(f->inode);
+		error = error ? error : flushed;
+	} else if (flags & FILE_IO_DONTCACHE && !(flags & FILE_IO_NOWAIT)) {
+		inode_start_write(f->inode, first, last); /* without memory it goes in its time */
+	}
+	return error;
+}
+
+/* A write of any kind; *offset says where, or is told. */
+static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned count, size_t length,
+			  u64 *offset, unsigned flags, bool append)
 {
 	struct inode *inode = f->inode;
-	struct write w = {
-		.inode = inode, .from = buf, .position = offset, .end = offset + length
-	};
+	struct write w = { .inode = inode, .from.iov = iov, .flags = flags };
 	u64 done;
 	int rc;
 
-	if (w.end < offset)
+	if (f->flags & FILE_NO_WRITE)
+		return -EBADF;
+	if (flags & FILE_IO_NOWAIT &&
+	    (f->flags & (FILE_DIRECT | FILE_SYNC) || flags & FILE_IO_DSYNC))
+		return -EOPNOTSUPP;
+	append = append || f->flags & FILE_APPEND;
+	if (!append && *offset + length < *offset)
 		return -EINVAL;
-	if (w.end > FILE_MAX_BYTES)
+	if (!append && *offset + length > FILE_MAX_BYTES)
 		return -EFBIG;
 	world_spend(COST_SYSCALL, 1);
 	if (f->flags & FILE_DIRECT)
-		return direct_write(f, buf, length, offset);
-	if (inode_policy(inode)->write_lock == WRITE_LOCK_INODE)
+		return direct_write(f, iov, count, length, offset, append, flags);
+	w.position = *offset;
+	w.end = *offset + length;
+	if (append)
+		rc = write_append(&w, length);
+	else if (inode_policy(inode)->write_lock == WRITE_LOCK_INODE)
 		rc = write_locked(&w);
 	else
 		rc = write_shared(&w);
-	done = w.position - offset;
-	if (done && f->flags & FILE_SYNC) {
-		int error = inode_sync_range(inode, offset >> PAGE_SHIFT,
-					     (w.position - 1) >> PAGE_SHIFT);
-		int flushed = inode_flush_device(inode);
+	if (append)
+		*offset = w.end - length;
+	done = w.position - *offset;
+	if (done) {
+		int error = after_write(f, flags, *offset, w.position);
 
-		if (error || flushed)
-			return error ? error : flushed;
+		if (error)
+			return error;
 	}
 	return done ? (ssize_t)done : rc;
+}
+
+ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset)
+{
+	struct iovec iov = { (void *)buf, length };
+
+	return write_from(f, &iov, 1, length, &offset, 0, false);
+}
+
+ssize_t file_pwritev(struct file *f, const struct iovec *iov, unsigned count, u64 offset,
+		     unsigned flags)
+{
+	ssize_t length = buffers_length(iov, count);
+
+	if (length < 0 || flags & ~FILE_IO_ALL)
+		return -EINVAL;
+	return write_from(f, iov, count, (size_t)length, &offset, flags, false);
+}
+
+ssize_t file_append(struct file *f, const struct iovec *iov, unsigned count, unsigned flags,
+		    u64 *offset)
+{
+	ssize_t length = buffers_length(iov, count);
+
+	if (length < 0 || flags & ~FILE_IO_ALL)
+		return -EINVAL;
+	*offset = 0;
+	return write_from(f, iov, count, (size_t)length, offset, flags, true);
 }

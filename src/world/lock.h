@@ -243,6 +243,19 @@ static inline void rwsem_lock_shared(struct rwsem *s)
 	lock_check_taken(s, s->rank, false);
 }
 
+static inline bool rwsem_trylock_shared(struct rwsem *s)
+{
+	u32 word = atomic_load_explicit(&s->word, memory_order_relaxed);
+
+	do {
+		if (word & (RWSEM_WAITERS | RWSEM_EXCLUSIVE))
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&s->word, &word, word + 1, memory_order_acquire, memory_order_relaxed));
+	lock_check_taken(s, s->rank, false);
+	return true;
+}
+
 static inline void rwsem_unlock_shared(struct rwsem *s)
 {
 	u32 was;

@@ -15,7 +15,7 @@
 
 static u64 expire_ticks(const struct writeback *all)
 {
-	return (u64)all->vm.dirty_expire_centisecs * world_hz() / 100;
+	return (u64)writeback_vm(all).dirty_expire_centisecs * world_hz() / 100;
 }
 
 static u64 slice_of(struct wb *wb, const struct wb_work *work)
@@ -160,7 +160,7 @@ static void check_start_all(struct wb *wb)
 
 static void check_old_data(struct wb *wb)
 {
-	u64 interval = (u64)wb->all->vm.dirty_writeback_centisecs * world_hz() / 100;
+	u64 interval = (u64)writeback_vm(wb->all).dirty_writeback_centisecs * world_hz() / 100;
 	struct wb_work work = { .for_kupdate = true, .reason = WB_REASON_PERIODIC };
 
 	if (!interval || world_jiffies() < wb->last_old_flush + interval)
@@ -183,7 +183,7 @@ static void check_background(struct wb *wb)
 
 static void run_once(struct wb *wb)
 {
-	u64 interval_ns = wb->all->vm.dirty_writeback_centisecs * 10ull * NSEC_PER_MSEC;
+	u64 interval_ns = writeback_interval_ns(wb->all);
 	struct wb_work *work;
 
 	atomic_store(&wb->running, 1);

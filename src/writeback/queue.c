@@ -49,7 +49,7 @@ static void set_clean(struct wb *wb, struct inode *inode)
 void inode_mark_dirty(struct inode *inode)
 {
 	struct wb *wb = inode->wb;
-	u64 interval_ns = wb->all->vm.dirty_writeback_centisecs * 10ull * NSEC_PER_MSEC;
+	u64 interval_ns = writeback_interval_ns(wb->all);
 	bool arm = false;
 
 	spin_lock(&wb->list_lock);

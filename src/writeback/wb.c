@@ -82,9 +82,36 @@ void writeback_note(struct writeback *all, struct throttle_moment *moment, bool 
 	moment->debt += ledger_level(&all->cache->ledger, LEVEL_IN_FLIGHT);
 }
 
+struct vm_limits writeback_vm(const struct writeback *all)
+{
+	const struct vm_knobs *k = &all->vm;
+
+	return (struct vm_limits){
+		.config = { .dirty_ratio =
+				    atomic_load_explicit(&k->dirty_ratio, memory_order_relaxed),
+			    .dirty_background_ratio = atomic_load_explicit(
+				    &k->dirty_background_ratio, memory_order_relaxed),
+			    .dirty_bytes =
+				    atomic_load_explicit(&k->dirty_bytes, memory_order_relaxed),
+			    .dirty_background_bytes = atomic_load_explicit(
+				    &k->dirty_background_bytes, memory_order_relaxed) },
+		.dirty_writeback_centisecs =
+			atomic_load_explicit(&k->dirty_writeback_centisecs, memory_order_relaxed),
+		.dirty_expire_centisecs =
+			atomic_load_explicit(&k->dirty_expire_centisecs, memory_order_relaxed),
+	};
+}
+
+u64 writeback_interval_ns(const struct writeback *all)
+{
+	return atomic_load_explicit(&all->vm.dirty_writeback_centisecs, memory_order_relaxed) *
+	       10ull * NSEC_PER_MSEC;
+}
+
 struct limits writeback_limits(struct writeback *all)
 {
-	struct limits l = limits_of(&all->vm.config, cache_dirtyable_pages(all->cache), false, 0);
+	struct vm_limits vm = writeback_vm(all);
+	struct limits l = limits_of(&vm.config, cache_dirtyable_pages(all->cache), false, 0);
 
 	atomic_store_explicit(&all->bg_thresh, l.bg, memory_order_relaxed);
 	return l;
@@ -105,21 +132,37 @@ static void need_writeback(struct cache *c)
 	}
 }
 
+void writeback_set_vm(struct writeback *all, const struct vm_limits *vm)
+{
+	struct vm_knobs *k = &all->vm;
+	struct limits l;
+
+	k->dirty_ratio = vm->config.dirty_ratio;
+	k->dirty_background_ratio = vm->config.dirty_background_ratio;
+	k->dirty_bytes = vm->config.dirty_bytes;
+	k->dirty_background_bytes = vm->config.dirty_background_bytes;
+	k->dirty_writeback_centisecs = vm->dirty_writeback_centisecs;
+	k->dirty_expire_centisecs = vm->dirty_expire_centisecs;
+	l = writeback_limits(all);
+	spin_lock(&all->lock);
+	hard_limit_init(&all->hard, l.thresh, world_jiffies());
+	spin_unlock(&all->lock);
+	all->ratelimit_pages = (u32)min_u64(ratelimit_pages(l.thresh, all->cpus), UINT32_MAX);
+	for (u32 i = 0; i < all->count; i++)
+		wb_wake(all->wb[i]);
+}
+
 int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
 		   const struct vm_limits *vm)
 {
-	struct limits l;
-
-	*all = (struct writeback){ .cache = cache, .policy = *policy, .vm = *vm };
+	*all = (struct writeback){ .cache = cache, .policy = *policy };
 	all->cpus = world_current ? world_current->cpus : 1;
 	all->cpu = calloc(all->cpus, sizeof(*all->cpu));
 	if (!all->cpu)
 		return -ENOMEM;
 	spin_init(&all->lock, RANK_DOMAIN);
 	proportion_domain_init(&all->proportions);
-	l = writeback_limits(all);
-	hard_limit_init(&all->hard, l.thresh, world_jiffies());
-	all->ratelimit_pages = (u32)min_u64(ratelimit_pages(l.thresh, all->cpus), UINT32_MAX);
+	writeback_set_vm(all, vm);
 	all->stats.first_sleep.when_ns = all->stats.background.when_ns = WORLD_NEVER;
 	cache->owner = all;
 	cache->need_writeback = need_writeback;

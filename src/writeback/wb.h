@@ -27,6 +27,13 @@ struct vm_limits {
 	u32 dirty_expire_centisecs;
 };
 
+/* The same in use: changed while it is read, one value at a time. */
+struct vm_knobs {
+	_Atomic u32 dirty_ratio, dirty_background_ratio;
+	_Atomic u64 dirty_bytes, dirty_background_bytes;
+	_Atomic u32 dirty_writeback_centisecs, dirty_expire_centisecs;
+};
+
 /* What one CPU's dirtiers have not been asked for yet; owned by the CPU, races are harmless. */
 struct wb_cpu {
 	_Atomic u32 dirtied; /* pages since somebody on this CPU last looked (bdp_ratelimits) */
@@ -49,9 +56,9 @@ struct wb;
 
 /* All devices of one cache. */
 struct writeback {
-	struct cache *cache; /* immutable, as are policy and vm */
+	struct cache *cache; /* immutable, as is policy */
 	struct policy policy;
-	struct vm_limits vm;
+	struct vm_knobs vm;
 	struct wb *wb[WB_MAX]; /* set before use */
 	u32 count;
 	u32 cpus;
@@ -125,7 +132,12 @@ struct inode {
 	_Atomic u64 size;  /* bytes; changes under the lock held exclusively */
 	_Atomic u32 opens;
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
+	u64 reserved;              /* bytes from the start of the file, at least the size, up to
+				    * which the device has room but for holes; under the lock */
+	bool sparse;               /* there may be holes below the size; under the lock */
+	void *owner;               /* whoever made the inode: his own */
 	struct list_node all;      /* of the engine's inodes; under its inodes_lock */
+	u32 walkers;               /* that stand at it in that list; likewise */
 
 	/* wb.list_lock: */
 	u32 state;
@@ -169,6 +181,11 @@ static inline u64 account_written(const struct policy *p, const struct ledger *l
 int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
 		   const struct vm_limits *vm);
 void writeback_finish(struct writeback *all);
+/* Puts other limits in force: the next look of each task and flusher is by them. */
+void writeback_set_vm(struct writeback *all, const struct vm_limits *vm);
+struct vm_limits writeback_vm(const struct writeback *all);
+/* Between two runs of periodic work; 0: there are none. */
+u64 writeback_interval_ns(const struct writeback *all);
 
 /* Adds a device and starts its flusher. 0 or -ENOMEM, -ENOSPC past WB_MAX. */
 int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, bool strict_limit,

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Space: allocating it, giving it back, zeroing. All under the inode's lock, held alone.
+ *
+ * A hole is punched in whole pages. First the range leaves the cache, folio by folio: what is in
+ * flight is waited for, what is dirty is cancelled, and a folio that reaches out of the range, or
+ * that cannot go, is zeroed in place and is then as valid and clean as the hole under it. Then
+ * the store gives the pages back. Readers take no lock and may have brought old bytes back in
+ * meanwhile, so the cache is cleared once more; what they bring in after that comes
+ * from the hole. The parts of pages at the edges are written as zeros like any data.
+ *
+ * Zeroing a range is a hole with its space reserved again, or, on a store that knows no holes,
+ * zeros written as data.
+ */
+#include "cache/fill.h"
+#include "file/inner.h"
+
+/* Makes what the folio has of [first, end) blocks clean zeros, as the store will be. */
+static void zero_in_place(struct inode *inode, struct folio *f, u64 first, u64 end)
+{
+	struct mapping *m = &inode->m;
+
+	first = max_u64(first, (u64)f->index << m->block_shift);
+	end = min_u64(end, folio_end(f) << m->block_shift);
+	folio_zero_bytes(f, first * inode->block_bytes, (end - first) * inode->block_bytes);
+	folio_cancel_dirty(f, first, (u32)(end - first));
+	folio_set_uptodate(f, first, (u32)(end - first));
+}
+
+/* Makes the cache agree with a hole in [first, end) pages. */
+static void clear_pages(struct inode *inode, u64 first, u64 end)
+{
+	struct mapping *m = &inode->m;
+	u64 page = first;
+	struct folio *f;
+
+	while (page < end && (f = lock_folio_from(m, page, end))) {
+		folio_wait_writeback(f);
+		page = folio_end(f);
+		if (f->index >= first && folio_end(f) <= end)
+			mapping_remove(m, f);
+		else
+			zero_in_place(inode, f, first << m->block_shift, end << m->block_shift);
+		put_locked(m->cache, f);
+	}
+}
+
+/* Whether the page holds anything that would have to be zeroed. */
+static bool has_data(struct inode *inode, u64 page)
+{
+	struct folio *f = mapping_find(&inode->m, page);
+
+	if (!f)
+		return store_any_written(inode->m.store, page, 1);
+	folio_unpin(inode->m.cache, f);
+	return true;
+}
+
+/* Writes zeros as data, within the size. With `edge`, only where there is something to zero. */
+static int write_zeros(struct inode *inode, u64 offset, u64 end, bool edge)
+{
+	struct write w = { .inode = inode, .zeros = true, .position = offset, .end = end };
+	int rc = 0;
+
+	if (edge && offset < end && !has_data(inode, offset >> PAGE_SHIFT))
+		return 0;
+	while (w.position < w.end && !rc) {
+		w.bytes = write_step_bytes(&w);
+		rc = edge ? 0 : throttle_poll(inode->wb, false);
+		if (!rc)
+			rc = write_step(&w);
+		world_breathe();
+	}
+	return rc;
+}
+
+static int punch_pages(struct inode *inode, u64 first, u64 end)
+{
+	int rc = 0;
+
+	/* one that is refused has changed nothing; it is asked before anything is thrown away */
+	if (first < end)
+		rc = store_punch(inode->m.store, first, 0);
+	for (unsigned i = 0; i < 2 && first < end && !rc; i++) {
+		clear_pages(inode, first, end);
+		rc = i ? 0 : store_punch(inode->m.store, first, end - first);
+	}
+	inode->sparse = inode->sparse || first < end;
+	return rc;
+}
+
+/* What lies in the range below the size reads as zeros afterwards. */
+static int punch(struct inode *inode, u64 offset, u64 end)
+{
+	u64 size = size_now(inode), first = pages_of(offset), stop = end >> PAGE_SHIFT;
+	int rc;
+
+	if (offset >= size)
+		return 0;
+	/* the page of the end of the file has nothing past it */
+	stop = end >= size ? pages_of(size) : stop;
+	end = min_u64(end, size);
+	if (first > stop) /* within one page */
+		return write_zeros(inode, offset, end, true);
+	rc = punch_pages(inode, first, stop);
+	if (!rc)
+		rc = write_zeros(inode, offset, min_u64(first << PAGE_SHIFT, end), true);
+	if (!rc && stop << PAGE_SHIFT < end)
+		rc = write_zeros(inode, stop << PAGE_SHIFT, end, true);
+	return rc;
+}
+
+/* Room for the range, in whole blocks; below the size only what is a hole needs any. */
+static int make_room(struct inode *inode, u64 offset, u64 end)
+{
+	offset = round_down(offset, inode->block_bytes);
+	end = round_up(end, inode->block_bytes);
+	return store_reserve(inode->m.store, offset, end - offset);
+}
+
+static int zero_range(struct inode *inode, u64 offset, u64 end)
+{
+	int rc = punch(inode, offset, end);
+
+	if (rc == -EOPNOTSUPP)
+		rc = write_zeros(inode, offset, min_u64(end, size_now(inode)), false);
+	return rc;
+}
+
+static int allocate_locked(struct inode *inode, unsigned mode, u64 offset, u64 end)
+{
+	int rc = 0;
+
+	if (mode & FILE_PUNCH_HOLE)
+		return punch(inode, offset, end);
+	if (mode & FILE_ZERO_RANGE)
+		rc = zero_range(inode, offset, end);
+	if (!rc)
+		rc = make_room(inode, offset, end);
+	if (!rc && !(mode & FILE_KEEP_SIZE) && end > size_now(inode))
+		rc = inode_resize(inode, end);
+	return rc;
+}
+
+int file_fallocate(struct file *f, unsigned mode, u64 offset, u64 length)
+{
+	struct inode *inode = f->inode;
+	int rc;
+
+	if (f->flags & FILE_NO_WRITE)
+		return -EBADF;
+	if (!length || offset + length < offset)
+		return -EINVAL;
+	if (mode & ~(unsigned)(FILE_KEEP_SIZE | FILE_PUNCH_HOLE | FILE_ZERO_RANGE) ||
+	    (mode & FILE_PUNCH_HOLE && mode != (FILE_PUNCH_HOLE | FILE_KEEP_SIZE)))
+		return -EOPNOTSUPP;
+	if (offset + length > FILE_MAX_BYTES)
+		return -EFBIG;
+	world_spend(COST_SYSCALL, 1);
+	rwsem_lock(&inode->lock);
+	rc = allocate_locked(inode, mode, offset, offset + length);
+	rwsem_unlock(&inode->lock);
+	return rc;
+}

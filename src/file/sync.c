@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Making everything safe: sync of the whole engine, and the end of it, which says what is lost.
+ *
+ * A sync first has every flusher send all that is dirty, then waits for what each inode has in
+ * flight, then flushes each device once. An inode is held in the list by a count of those who look
+ * at it, not by the list's lock, so that files can be made and opened meanwhile; inode_destroy()
+ * waits for the count to go.
+ *
+ * A sync with progress runs as a task of its own, so that its caller can look at the ledgers now and
+ * then, and leave. One that was left goes on; it is joined by the next sync with progress that
+ * finds it done, or at the engine's end.
+ */
+#include "file/inner.h"
+#include <stdlib.h>
+
+#define PROGRESS_NS (20 * NSEC_PER_MSEC)
+
+/* The inode after `last` in the list (NULL: the first), held; lets go of `last`. NULL: the end. */
+static struct inode *next_inode(struct engine *e, struct inode *last)
+{
+	struct list_node *n;
+	struct inode *inode = NULL;
+
+	mutex_lock(&e->inodes_lock);
+	n = last ? last->all.next : e->inodes.next;
+	if (n != &e->inodes) {
+		inode = list_entry(n, struct inode, all);
+		inode->walkers++;
+	}
+	if (last && !--last->walkers)
+		cond_broadcast(&e->inodes_left);
+	mutex_unlock(&e->inodes_lock);
+	return inode;
+}
+
+/* Waits for what an inode has in flight; 0 or its error, if anything failed since `failures`. */
+static int wait_inode(struct inode *inode, u64 failures)
+{
+	int error;
+
+	inode_wait_pages(inode, 0, INDEX_MAX_PAGES - 1);
+	spin_lock(&inode->m.tree_lock);
+	error = atomic_load(&inode->m.cache->failures) != failures ? inode->m.error : 0;
+	spin_unlock(&inode->m.tree_lock);
+	return error;
+}
+
+int engine_sync(struct engine *e)
+{
+	u64 failures = atomic_load(&e->cache.failures);
+	u32 flushed = 0; /* devices, as bits */
+	int error = 0;
+
+	writeback_sync(&e->all);
+	for (struct inode *inode = NULL; (inode = next_inode(e, inode));) {
+		int rc = wait_inode(inode, failures);
+
+		error = error ? error : rc;
+	}
+	for (struct inode *inode = NULL; (inode = next_inode(e, inode));) {
+		int rc;
+
+		if (flushed >> inode->wb->index & 1)
+			continue;
+		flushed |= 1u << inode->wb->index;
+		rc = inode_flush_device(inode);
+		error = error ? error : rc;
+	}
+	return error;
+}
+
+/* --- with progress */
+
+struct syncer {
+	struct engine *engine;
+	struct task *task;
+	struct completion done;
+	int error;
+	struct list_node link; /* of the engine's syncers that were left; under its inodes_lock */
+};
+
+static void run_syncer(void *arg)
+{
+	struct syncer *s = arg;
+
+	s->error = engine_sync(s->engine);
+	completion_done(&s->done);
+}
+
+static void join_syncer(struct syncer *s)
+{
+	world_join(s->task);
+	free(s);
+}
+
+/* Joins those that were left and are done; with `wait` all. */
+static void join_syncers(struct engine *e, bool wait)
+{
+	struct list_node *n, *next;
+	struct list_node done;
+
+	list_init(&done);
+	mutex_lock(&e->inodes_lock);
+	list_for_each_safe (n, next, &e->syncers) {
+		struct syncer *s = list_entry(n, struct syncer, link);
+
+		if (wait || completion_is_done(&s->done)) {
+			list_del(&s->link);
+			list_add_tail(&done, &s->link);
+		}
+	}
+	mutex_unlock(&e->inodes_lock);
+	while (!list_empty(&done)) {
+		struct syncer *s = list_entry(done.next, struct syncer, link);
+
+		list_del(&s->link);
+		join_syncer(s);
+	}
+}
+
+static u64 pages_left(const struct engine *e)
+{
+	return ledger_level(&e->cache.ledger, LEVEL_DEBT) +
+	       ledger_level(&e->cache.ledger, LEVEL_IN_FLIGHT);
+}
+
+int engine_sync_progress(struct engine *e, int (*progress)(void *ctx, u64 pages), void *ctx)
+{
+	struct syncer *s;
+	int rc;
+
+	join_syncers(e, false);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->engine = e;
+	completion_init(&s->done);
+	list_init(&s->link);
+	s->task = world_spawn("sync", run_syncer, s);
+	if (!s->task) {
+		free(s);
+		return -ENOMEM;
+	}
+	do
+		rc = progress(ctx, pages_left(e));
+	while (!rc && completion_wait_until(&s->done, world_now() + PROGRESS_NS));
+	if (rc) {
+		mutex_lock(&e->inodes_lock);
+		list_add_tail(&e->syncers, &s->link);
+		mutex_unlock(&e->inodes_lock);
+		return rc;
+	}
+	rc = s->error;
+	join_syncer(s);
+	progress(ctx, pages_left(e));
+	return rc;
+}
+
+/* --- the end */
+
+void inode_tell_loss(struct inode *inode, struct engine_losses *losses)
+{
+	u64 bytes = inode_unwritten_bytes(inode);
+	int error;
+
+	if (!bytes || !losses)
+		return;
+	spin_lock(&inode->m.tree_lock);
+	error = inode->m.error;
+	spin_unlock(&inode->m.tree_lock);
+	losses->files++;
+	losses->bytes += bytes;
+	losses->error = losses->error ? losses->error : error;
+	if (losses->lost)
+		losses->lost(losses->ctx, inode, bytes, error);
+}
+
+/* Ends all flushers, waits for what is still in flight, and frees the devices' state. */
+static void stop_flushers(struct engine *e)
+{
+	for (u32 i = 0; i < e->all.count; i++)
+		wb_stop(e->all.wb[i]);
+	while (e->all.count) {
+		struct wb *wb = e->all.wb[e->all.count - 1];
+
+		while (!device_idle(wb->device))
+			world_sleep_until(world_now() + NSEC_PER_MSEC);
+		wb_destroy(wb);
+	}
+}
+
+int engine_destroy_telling(struct engine *e, struct engine_losses *losses)
+{
+	int error;
+
+	join_syncers(e, true);
+	error = engine_sync(e);
+	while (!list_empty(&e->inodes)) {
+		struct inode *inode = list_entry(e->inodes.next, struct inode, all);
+
+		inode_tell_loss(inode, losses);
+		inode_destroy(inode);
+	}
+	if (losses && !losses->error)
+		losses->error = error;
+	stop_flushers(e);
+	writeback_finish(&e->all);
+	assert(!atomic_load(&e->lent_pages));
+	cache_finish(&e->cache);
+	free(e);
+	return error;
+}
+
+int engine_destroy(struct engine *e)
+{
+	return engine_destroy_telling(e, NULL);
+}
+
+void engine_discard(struct engine *e)
+{
+	join_syncers(e, true);
+	stop_flushers(e);
+	while (!list_empty(&e->inodes)) {
+		struct inode *inode = list_entry(e->inodes.next, struct inode, all);
+
+		list_del(&inode->all);
+		mapping_discard(&inode->m);
+		store_destroy(inode->m.store);
+		free(inode);
+	}
+	writeback_finish(&e->all);
+	cache_discard(&e->cache);
+	free(e);
+}
