@@ -122,8 +122,18 @@ static int posix_advise(struct job_file *f, u64 offset, u64 len, enum job_advice
 	return -posix_fadvise(f->fd, (off_t)offset, (off_t)len, to_system[advice]);
 }
 
+/* Devices have the size they have. */
+static bool is_device(int fd)
+{
+	struct stat s;
+
+	return !fstat(fd, &s) && (S_ISBLK(s.st_mode) || S_ISCHR(s.st_mode));
+}
+
 static int posix_truncate(struct job_file *f, u64 size)
 {
+	if (is_device(f->fd))
+		return 0;
 	return ftruncate(f->fd, (off_t)size) ? -errno : 0;
 }
 
@@ -190,7 +200,7 @@ int posix_lay_out(const char *path, u64 size)
 
 	if (fd < 0)
 		return -errno;
-	rc = fill_up(fd, size);
+	rc = is_device(fd) ? 0 : fill_up(fd, size);
 	if (close(fd) && !rc)
 		rc = -errno;
 	return rc;

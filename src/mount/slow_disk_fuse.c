@@ -77,6 +77,8 @@ static void on_init(void *disk, struct fuse_conn_info *conn)
 	conn->max_write = REQUEST_MAX;
 	conn->max_background = THREADS;
 	conn->congestion_threshold = THREADS;
+	/* else the kernel believes that O_TRUNC has made the disk empty */
+	conn->want &= ~(unsigned)FUSE_CAP_ATOMIC_O_TRUNC;
 }
 
 static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -306,17 +308,18 @@ static int mount_it(struct slow_disk *d, const char *mountpoint, struct err *e)
 	char *words[] = { (char *)"sluice", (char *)"-o", options, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(3, words);
 	struct stat s;
+	int error = stat(mountpoint, &s) ? errno : S_ISDIR(s.st_mode) ? 0 : ENOTDIR;
 
-	if (stat(mountpoint, &s) || !S_ISDIR(s.st_mode)) {
-		int error = S_ISDIR(s.st_mode) ? errno : ENOTDIR;
-
+	if (error) {
 		err_set(e, mountpoint, 0, "%s", strerror(error));
 		return -error;
 	}
 	said = (struct err){ "" };
 	fuse_set_log_func(listen);
 	d->session = fuse_session_new(&args, &operations, sizeof(operations), d);
-	if (d->session && !fuse_session_mount(d->session, mountpoint))
+	/* a signal from now on is to unmount what is mounted */
+	if (d->session && !fuse_set_signal_handlers(d->session) &&
+	    !fuse_session_mount(d->session, mountpoint))
 		return 0;
 	err_set(e, mountpoint, 0, "cannot be mounted on: %s",
 		said.text[0] ? said.text : "libfuse does not say why");
@@ -364,11 +367,7 @@ int slow_disk_serve(struct slow_disk *d)
 	/* Threads inherit both. Not allowed to everybody; then the disk is as good without. */
 	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-	rc = fuse_set_signal_handlers(d->session) ? -EINVAL : 0;
-	if (!rc) {
-		rc = fuse_session_loop_mt(d->session, loop);
-		fuse_remove_signal_handlers(d->session);
-	}
+	rc = fuse_session_loop_mt(d->session, loop);
 	fuse_loop_cfg_destroy(loop);
 	return rc < 0 ? rc : 0; /* above 0: the signal that ended it */
 }
@@ -387,6 +386,7 @@ void slow_disk_close(struct slow_disk *d)
 {
 	if (d->session) {
 		fuse_session_unmount(d->session);
+		fuse_remove_signal_handlers(d->session);
 		fuse_session_destroy(d->session);
 	}
 	service_close(&d->service);
