@@ -16,6 +16,16 @@
 
 #define OPTIONS_MAX 32
 
+/* A walk over the words behind a command. */
+struct args {
+	const struct command *command;
+	char **words;
+	int count, next;
+	bool only_arguments; /* "--" was seen */
+};
+
+enum { ARG_END = -1, ARG_PLAIN = -2, ARG_WRONG = -3, ARG_HELP = -4 };
+
 int usage_error(const struct command *c, const char *format, ...)
 {
 	va_list list;
@@ -92,7 +102,12 @@ static int short_option(struct args *a, const char *word, const char **value)
 	return refuse(a, word);
 }
 
-int args_next(struct args *a, const char **value)
+/*
+ * The index of the next option in the command's table, with its value in *value; or ARG_PLAIN
+ * with a word that is no option; or ARG_END. After ARG_WRONG the complaint was printed, after
+ * ARG_HELP the help.
+ */
+static int args_next(struct args *a, const char **value)
 {
 	const char *word;
 
@@ -115,7 +130,23 @@ int args_next(struct args *a, const char **value)
 	return word[1] == '-' ? long_option(a, word, value) : short_option(a, word, value);
 }
 
-/* Text of a number that is not too exact for people. */
+static int words_add(const struct command *self, struct words *w, const char *word)
+{
+	if (w->count == WORDS_MAX)
+		return usage_error(self, "more than %d of one option", WORDS_MAX);
+	w->word[w->count++] = word;
+	return 0;
+}
+
+static int take_number(const struct command *self, const char *name, const char *text, u64 min,
+		       u64 max, u64 *out)
+{
+	if (!units_parse_u64(text, out) && *out >= min && *out <= max)
+		return 0;
+	return usage_error(self, "--%s cannot be \"%s\", only %ju to %ju", name, text,
+			   (uintmax_t)min, (uintmax_t)max);
+}
+
 static int refuse_number(const struct command *self, const struct option *o, const char *text)
 {
 	return usage_error(self, "--%s cannot be \"%s\", only %.15Lg to %.15Lg", o->name, text,
@@ -131,8 +162,6 @@ static int take_value_into(const struct command *self, const struct option *o, c
 	u64 whole;
 
 	switch (o->kind) {
-	case TAKES_OWN:
-		break;
 	case TAKES_FLAG:
 		*(bool *)field = true;
 		return 0;
@@ -145,7 +174,7 @@ static int take_value_into(const struct command *self, const struct option *o, c
 		return 0;
 	case TAKES_SIZE:
 		if (units_parse_bytes(text, &whole) || whole < o->min || whole > o->max)
-			return usage_error(self, "--%s cannot be \"%s\", only a size as 512M or 2G",
+			return usage_error(self, "--%s cannot be \"%s\", only a size, as 500M",
 					   o->name, text);
 		*(u64 *)field = whole;
 		return 0;
@@ -162,7 +191,6 @@ static int take_value_into(const struct command *self, const struct option *o, c
 	case TAKES_WORDS:
 		return words_add(self, field, text);
 	}
-	assert(!"an option that args_read() does not know");
 	return EXIT_USAGE;
 }
 
@@ -197,23 +225,6 @@ int words_one(const struct command *self, const struct words *w, const char *wha
 		return usage_error(self, "one %s at a time, not \"%s\" too", what, w->word[1]);
 	*out = w->word[0];
 	return 0;
-}
-
-int words_add(const struct command *self, struct words *w, const char *word)
-{
-	if (w->count == WORDS_MAX)
-		return usage_error(self, "more than %d of one option", WORDS_MAX);
-	w->word[w->count++] = word;
-	return 0;
-}
-
-int take_number(const struct command *self, const char *name, const char *text, u64 min, u64 max,
-		u64 *out)
-{
-	if (!units_parse_u64(text, out) && *out >= min && *out <= max)
-		return 0;
-	return usage_error(self, "--%s cannot be \"%s\", only %ju to %ju", name, text,
-			   (uintmax_t)min, (uintmax_t)max);
 }
 
 /* Whether two paths lead to one file, there already or not. */

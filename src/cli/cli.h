@@ -17,7 +17,6 @@
 
 /* What becomes of an option's value: it is put into a field of the command's request. */
 enum option_kind {
-	TAKES_OWN,          /* nothing: the command has a loop of its own, with args_next() */
 	TAKES_FLAG,         /* bool, set to true */
 	TAKES_NUMBER,       /* u64, from min to max */
 	TAKES_REAL,         /* double, from min to max */
@@ -65,22 +64,6 @@ struct words {
 	size_t count;
 };
 
-/* A walk over the words behind a command. */
-struct args {
-	const struct command *command;
-	char **words;
-	int count, next;
-	bool only_arguments; /* "--" was seen */
-};
-
-enum { ARG_END = -1, ARG_PLAIN = -2, ARG_WRONG = -3, ARG_HELP = -4 };
-
-/*
- * The index of the next option in the command's table, with its value in *value; or
- * ARG_PLAIN with a word that is no option; or ARG_END. After ARG_WRONG the complaint was
- * printed, after ARG_HELP the help.
- */
-int args_next(struct args *a, const char **value);
 /*
  * Reads all options of a command into its request, and collects the words that are none. True
  * to go on; false: the program ends with *status, everything was said.
@@ -120,11 +103,8 @@ int usage_error(const struct command *c, const char *format, ...)
 #define OPTION_QUIET(T, help) OPTION(T, quiet, FLAG, "quiet", 'q', NULL, help)
 
 /* All return 0, or EXIT_USAGE after a complaint. */
-int words_add(const struct command *c, struct words *w, const char *word);
 /* The one word of a command that takes one: *out. `what` is "experiment". */
 int words_one(const struct command *c, const struct words *w, const char *what, const char **out);
-int take_number(const struct command *c, const char *option, const char *text, u64 min, u64 max,
-		u64 *out);
 /* A result that cannot be written should be known before an hour of work, not after. */
 int check_place(const struct command *c, const char *option, const char *path);
 /* Refuses a file to write that is `other` too: an input, or another output. NULL is no file. */
