@@ -2,32 +2,49 @@
 /* A cache's own life: memory, lists and ledger from nothing and back to it. */
 #include "cache/cache.h"
 #include <errno.h>
-#include <sys/mman.h>
 
-static size_t table_bytes(const struct cache *c)
+/* From here on the table, too, is worth huge pages. */
+#define HUGE_TABLE_BYTES (4 * HUGE_PAGE_BYTES)
+
+static u64 table_bytes(u64 pages)
 {
-	return (c->config.memory_pages + 1) * sizeof(struct folio);
+	return (pages + 1) * sizeof(struct folio);
+}
+
+/* Memory comes as descriptors are used. */
+static int make_table(struct cache *c, u64 pages)
+{
+	enum huge_pages huge = HUGE_NEVER;
+
+	if (c->config.huge_pages != HUGE_NEVER &&
+	    table_bytes(c->config.memory_pages) >= HUGE_TABLE_BYTES)
+		huge = HUGE_AUTO;
+	if (frameset_init(&c->table_free, pages + 1) ||
+	    memory_init(&c->table, table_bytes(pages), table_bytes(pages), huge))
+		return -ENOMEM;
+	c->folios = (struct folio *)c->table.base;
+	return 0;
 }
 
 int cache_init(struct cache *c, const struct cache_config *config)
 {
-	void *table;
+	u64 max = max_u64(config->memory_pages, config->max_memory_pages);
+	struct arena_config arena = { .frames = (u32)config->memory_pages,
+				      .max_frames = (u32)max,
+				      .contents = config->contents,
+				      .huge = config->huge_pages };
 
 	assert(config->memory_pages > config->reserve_pages);
-	if (config->memory_pages >= ARENA_NONE)
+	if (max >= ARENA_NONE)
 		return -EINVAL;
-	*c = (struct cache){ .config = *config };
+	*c = (struct cache){ .config = *config, .table_seq = 1 };
 	spin_init(&c->lru_lock, RANK_LRU);
 	spin_init(&c->table_lock, RANK_ARENA);
+	mutex_init(&c->resize_lock, RANK_RESIZE);
 	ledger_init(&c->ledger);
-	/* Address space only: pages of the table get memory when descriptors in them are used. */
-	table = mmap(NULL, table_bytes(c), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (table == MAP_FAILED)
-		return -ENOMEM;
-	c->folios = table;
-	if (arena_init(&c->arena, (u32)config->memory_pages, config->contents)) {
-		munmap(table, table_bytes(c));
+	if (make_table(c, max) || arena_init(&c->arena, &arena) ||
+	    (config->reclaim == RECLAIM_S3FIFO && ghost_init(&c->ghost, max))) {
+		cache_discard(c);
 		return -ENOMEM;
 	}
 	return 0;
@@ -36,7 +53,7 @@ int cache_init(struct cache *c, const struct cache_config *config)
 void cache_finish(struct cache *c)
 {
 	assert(!c->lru[LRU_INACTIVE].folios && !c->lru[LRU_ACTIVE].folios);
-	assert(c->arena.free_frames == c->arena.frames);
+	assert(c->arena.free_frames == c->arena.frames && !c->arena.stuck_frames);
 	for (unsigned i = 0; i < LEVEL_MAX; i++)
 		assert(!ledger_level(&c->ledger, i));
 	cache_discard(c);
@@ -45,7 +62,9 @@ void cache_finish(struct cache *c)
 void cache_discard(struct cache *c)
 {
 	arena_finish(&c->arena);
-	munmap(c->folios, table_bytes(c));
+	ghost_finish(&c->ghost);
+	frameset_finish(&c->table_free);
+	memory_finish(&c->table);
 }
 
 u64 cache_pages(const struct cache *c)

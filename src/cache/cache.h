@@ -12,6 +12,7 @@
 #include "cache/arena.h"
 #include "cache/folio.h"
 #include "cache/index.h"
+#include "cache/reclaim.h"
 #include "device/device.h"
 #include "ledger/ledger.h"
 
@@ -20,13 +21,16 @@ enum lru_list { LRU_INACTIVE, LRU_ACTIVE, LRU_LISTS };
 /* A list of folios by id, most recent first. */
 struct lru {
 	u32 first, last; /* 0: empty */
-	u64 folios, pages;
+	_Atomic u64 folios, pages;
 };
 
 struct cache_config {
-	u64 memory_pages;
-	u64 reserve_pages; /* not counted as dirtyable */
+	u64 memory_pages;     /* at first; cache_resize() changes it */
+	u64 max_memory_pages; /* to which it may grow; 0: memory_pages */
+	u64 reserve_pages;    /* not counted as dirtyable */
 	bool contents;
+	enum huge_pages huge_pages; /* for contents */
+	enum reclaim reclaim;
 	bool shed; /* reclaim may split dirty folios to free their clean pages */
 };
 
@@ -41,12 +45,18 @@ struct cache {
 	struct arena arena;
 
 	struct folio *folios;       /* the table of descriptors; [0] is no folio; immutable */
-	struct spinlock table_lock; /* protects the two below */
-	u32 table_used;             /* descriptors ever taken from the table */
-	u32 table_free;             /* first of the free ones, chained by lru_next */
+	struct memory table;        /* its memory */
+	struct spinlock table_lock; /* protects the next four */
+	u32 table_used;             /* the last id taken from the table */
+	struct frameset table_free; /* ids up to that that are free */
+	u32 table_free_count;       /* of them */
+	u32 table_seq;              /* where a descriptor's seq starts in its first life */
+	struct mutex resize_lock;   /* held for the whole of a cache_resize() */
 
 	struct spinlock lru_lock; /* protects the lists, the folios' links and the counts */
 	struct lru lru[LRU_LISTS];
+	u32 hand;                          /* RECLAIM_SIEVE: looked at next; 0: the oldest */
+	struct ghost ghost;                /* RECLAIM_S3FIFO */
 	u64 folios_of_order[ARENA_ORDERS]; /* on the lists */
 
 	struct ledger ledger;
@@ -57,7 +67,9 @@ struct cache {
 	void *owner;          /* of the hook */
 	_Atomic u32 progress; /* bumped when pages become reclaimable; waiters park on it */
 	_Atomic u32 waiters;
-	_Atomic u64 failures; /* writes to devices that failed, ever, of all mappings */
+	_Atomic u64 failures;    /* writes to devices that failed, ever, of all mappings */
+	_Atomic u64 mappings;    /* ever made */
+	_Atomic u64 read_misses; /* pages that reads found neither cached nor valid */
 };
 
 /* What the layer above wants to know of a mapping; called with its tree_lock held. */
@@ -71,7 +83,8 @@ struct mapping_ops {
 #define MAPPING_BOOKS 3
 
 struct mapping {
-	struct cache *cache; /* immutable, as are store, ops, block_shift */
+	struct cache *cache; /* immutable, as are id, store, ops, block_shift */
+	u64 id;              /* 1, 2, ... in the order they were made */
 	struct store *store;
 	const struct mapping_ops *ops; /* NULL: nobody wants to know */
 	u32 block_shift;               /* log2 of blocks per page, 0..3 */
@@ -93,10 +106,24 @@ void cache_finish(struct cache *c); /* no mapping is left */
 /* The same with mappings left that were discarded: frees everything without a look. */
 void cache_discard(struct cache *c);
 
+/* Its size now, in pages. */
+static inline u64 cache_size(const struct cache *c)
+{
+	return arena_frames(&c->arena);
+}
+
 static inline u32 folio_id(const struct cache *c, const struct folio *f)
 {
 	return (u32)(f - c->folios);
 }
+
+/*
+ * resize.c: makes the cache so large, while it is in use. It takes its new size at once; pages
+ * past a smaller end are moved or evicted, written first where need be. -EAGAIN if some are
+ * still in use after `timeout_ns`: *left says how many; they go when they are let go of.
+ * -EINVAL: not more than the reserve, or more than max_memory_pages; -ENOMEM: as before.
+ */
+int cache_resize(struct cache *c, u64 pages, u64 timeout_ns, u64 *left);
 
 /* Pages the dirty limits are a share of: free beyond the reserve, and cached (reference 4.1). */
 u64 cache_dirtyable_pages(const struct cache *c);
@@ -105,11 +132,16 @@ u64 cache_pages(const struct cache *c);
 /* Puts a new folio at the head of the inactive list, or takes one off its list. lru.c */
 void lru_add(struct cache *c, struct folio *f);
 void lru_del(struct cache *c, struct folio *f);
-/* Halves the order of `at`, and puts the piece that is split off it behind it. */
+/*
+ * Halves the order of `at`, and puts the piece that is split off it behind it; or, if reclaim
+ * has met `at` dirty, to where it is looked at next.
+ */
 void lru_halve(struct cache *c, struct folio *at, struct folio *f);
 /* Takes the oldest folio of a list to its front and returns it pinned; NULL: empty. */
 struct folio *lru_rotate(struct cache *c, enum lru_list list);
-/* Puts a folio that is on a list to the old end of its list. */
+/* The folio at the hand, pinned; the hand goes on to the next younger one. NULL: empty. */
+struct folio *lru_advance(struct cache *c);
+/* Puts a folio that is on a list to where it is looked at next of that list. */
 void lru_deactivate(struct cache *c, struct folio *f);
 /* Moves a pinned folio to the front of the other list, if it is still on one. */
 void lru_move(struct cache *c, struct folio *f, enum lru_list to);
@@ -184,6 +216,9 @@ struct folio *folio_split(struct folio *f, u64 page, unsigned order, bool dirty_
  * could be done.
  */
 struct folio *folio_shed(struct folio *f, u64 page);
+
+/* Makes `frame` the first frame of a locked folio, if only the cache and the caller hold it. */
+bool folio_move(struct folio *f, u32 frame);
 
 /* audit.c: recomputes the mapping's ledger from its state words; false and a text. */
 bool mapping_audit(struct mapping *m, struct ledger *sum, char *why, size_t why_size);

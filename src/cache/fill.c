@@ -34,8 +34,11 @@ void *folio_address(struct folio *f, u64 offset)
 
 void folio_zero_bytes(struct folio *f, u64 offset, u64 length)
 {
-	if (length && f->mapping->cache->arena.memory)
-		memset(folio_address(f, offset), 0, length);
+	if (!length || !f->mapping->cache->arena.memory)
+		return;
+	folio_change_begin(f);
+	memset(folio_address(f, offset), 0, length);
+	folio_change_end(f);
 }
 
 void fill_init(struct fill *fill, struct mapping *m)

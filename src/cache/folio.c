@@ -2,43 +2,79 @@
 /*
  * Folios: descriptors from a table, memory from the arena, locks on the flags word.
  *
- * The table is one reservation of address space for as many descriptors as there are
- * frames; memory comes with use. Freed descriptors are chained and reused first, so
- * the table stays as small as the most folios that ever lived at once.
+ * The table is one reservation of address space for as many descriptors as there may be
+ * frames; memory comes with use. Of the free descriptors the lowest is taken first, so the
+ * table stays as small as the most folios that ever lived at once.
+ *
+ * The free ones, too, are looked at by those who got their id a moment ago, from an index slot that
+ * has changed since; they may even lock one for as long as they need to see that. So a
+ * descriptor's seq goes on counting from one life to the next, and its lock bits are left alone.
  *
  * Waiting (for the lock, for write-out to end) is one protocol: set FOLIO_WAITERS,
  * then park on the flags as they were; whoever ends what is waited for takes the bit
  * away, which changes the word, and wakes all.
  */
 #include "cache/cache.h"
+#include <string.h>
 
-struct folio *folio_descriptor(struct cache *c)
+#ifdef WORLD_TSAN
+/* The sanitizer knows nothing of sequence counts: it is not shown these loads. */
+__attribute__((no_sanitize("thread"), noinline)) void folio_copy_racy(void *to, const void *from,
+								      size_t length)
+{
+	volatile u8 *out = to;
+	const volatile u8 *in = from;
+
+	for (size_t i = 0; i < length; i++)
+		out[i] = in[i];
+}
+#else
+void folio_copy_racy(void *to, const void *from, size_t length)
+{
+	memcpy(to, from, length);
+}
+#endif
+
+struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order)
 {
 	struct folio *f = NULL;
 
 	spin_lock(&c->table_lock);
-	if (c->table_free) {
-		f = &c->folios[c->table_free];
-		c->table_free = f->lru_next;
-	} else if (c->table_used < c->config.memory_pages) {
+	if (c->table_free_count) {
+		u32 id = frameset_lowest(&c->table_free);
+
+		frameset_del(&c->table_free, id);
+		c->table_free_count--;
+		f = &c->folios[id];
+	} else if (c->table_used < c->arena.max_frames) {
 		f = &c->folios[++c->table_used];
+		if (!atomic_load_explicit(&f->seq, memory_order_relaxed)) /* its first life */
+			atomic_store_explicit(&f->seq, c->table_seq, memory_order_relaxed);
 	}
 	spin_unlock(&c->table_lock);
+	if (!f)
+		return NULL;
+	assert(!f->mapping && atomic_load(&f->seq) & 1 && !atomic_load(&f->pins));
+	atomic_fetch_and_explicit(&f->flags, FOLIO_LOCKED | FOLIO_WAITERS, memory_order_relaxed);
+	assert(!f->lru_next && !f->lru_prev);
+	folio_put(f->frame, frame);
+	folio_put(f->order, (u8)order);
+	atomic_store_explicit(&f->pins, 1, memory_order_relaxed);
 	return f;
 }
 
 static void descriptor_put(struct cache *c, struct folio *f)
 {
 	spin_lock(&c->table_lock);
-	f->lru_next = c->table_free;
-	c->table_free = folio_id(c, f);
+	frameset_add(&c->table_free, folio_id(c, f));
+	c->table_free_count++;
 	spin_unlock(&c->table_lock);
 }
 
 /* A frame run of that order, with reclaim; ARENA_NONE when there is none and we may not wait. */
 static u32 frames_get(struct cache *c, unsigned order, bool wait)
 {
-	u64 low = c->config.memory_pages / 256, want = max_u64(1ull << order, 64);
+	u64 low = cache_size(c) / 256, want = max_u64(1ull << order, 64);
 
 	if (arena_free_frames(&c->arena) < low)
 		cache_reclaim(c, want + low);
@@ -61,12 +97,9 @@ static struct folio *alloc(struct cache *c, unsigned order, bool wait)
 
 	if (frame == ARENA_NONE)
 		return NULL;
-	f = folio_descriptor(c);
-	if (!f) {
+	f = folio_descriptor(c, frame, order);
+	if (!f)
 		arena_free(&c->arena, frame, order);
-		return NULL;
-	}
-	*f = (struct folio){ .frame = frame, .order = (u8)order, .pins = 1 };
 	return f;
 }
 
@@ -135,24 +168,25 @@ void folio_wake(struct folio *f)
 
 void folio_unlock(struct folio *f)
 {
-	u32 before = atomic_fetch_and(&f->flags, ~(u32)(FOLIO_LOCKED | FOLIO_WAITERS));
+	u32 before = atomic_fetch_sub_explicit(&f->flags, FOLIO_LOCKED, memory_order_release);
 
 	assert(before & FOLIO_LOCKED);
-	if (before & FOLIO_WAITERS)
-		world_unpark(&f->flags, ~0u);
+	/* by now it may be another's, or free: then a waiter wakes in vain */
+	if (unlikely(before & FOLIO_WAITERS))
+		folio_wake(f);
 }
 
 void folio_wait_writeback(struct folio *f)
 {
 	for (;;) {
-		struct mapping *m = f->mapping;
+		struct mapping *m = folio_get(f->mapping);
 		u32 flags = atomic_load(&f->flags);
 		bool flying = false;
 
 		if (!m)
 			return;
 		spin_lock(&m->tree_lock);
-		for (u64 page = f->index; page < folio_end(f) && !flying;
+		for (u64 page = f->index; f->mapping == m && page < folio_end(f) && !flying;
 		     page = round_down(page, LEAF_PAGES) + LEAF_PAGES) {
 			u32 n = (u32)min_u64(LEAF_PAGES - page % 64, folio_end(f) - page);
 			struct leaf *leaf = index_leaf(&m->index, page);

@@ -2,19 +2,26 @@
 /*
  * Folios: naturally aligned power-of-two runs of pages, the unit in which memory is
  * allocated, put into the cache and reclaimed. A folio carries no page state: that
- * is in the index of its mapping (index.h). A descriptor is 32 bytes, named by a
- * 32-bit id, its place in the cache's table.
+ * is in the index of its mapping (index.h). A descriptor is 40 bytes, named by a
+ * 32-bit id, its place in the cache's table. The table is never given back while the cache lives,
+ * so a descriptor may be looked at by one who only has the id, however old that is.
  *
  * Life: folio_alloc() gives it one pin, the caller's. Adding it to a mapping adds the
  * cache's pin. Whoever holds a pin may look at it; when the last one goes, memory and
  * descriptor are free again. The lock excludes those who change the folio's contents
  * or its place: readers filling it, writers, write-out, truncation, splitting. It
  * may be held across a park and is released from I/O completions.
+ *
+ * Who holds neither can still copy valid bytes: `seq` is even while the folio is at rest in a
+ * mapping, and odd while it is in none or its place, its memory or the bytes of its valid
+ * blocks are being changed. Who finds it even, looks and copies, and then finds it unchanged has
+ * seen one moment's state (a sequence lock, as Linux's).
  */
 #ifndef SLUICE_CACHE_FOLIO_H
 #define SLUICE_CACHE_FOLIO_H
 
 #include "base/types.h"
+#include "world/epoch.h"
 #include <stdatomic.h>
 
 struct cache;
@@ -31,17 +38,22 @@ enum folio_flags {
 	FOLIO_DROP = 1 << 7,       /* nobody but who made it wants it: goes when done with */
 };
 
+/* mapping, index, frame and order are set by folio_put() for those who look without a lock. */
 struct folio {
 	struct mapping *mapping; /* NULL once out of the cache; changes under its tree_lock */
 	u32 index;               /* first page of the file, a multiple of 1 << order */
 	u32 frame;               /* first frame of the arena */
-	u32 lru_next, lru_prev;  /* cache.lru_lock */
+	_Atomic u32 seq;         /* changes with the folio locked, or while it is in no mapping */
 	_Atomic u32 flags;
 	_Atomic u16 pins;
 	u8 order; /* changes under the tree_lock and the lru_lock, with the folio locked */
+	u32 lru_next, lru_prev; /* cache.lru_lock */
 };
 
-static_assert(sizeof(struct folio) == 32, "descriptor memory is bounded by design");
+static_assert(sizeof(struct folio) == 40, "descriptor memory is bounded by design");
+
+#define folio_get(field)        __atomic_load_n(&(field), __ATOMIC_RELAXED)
+#define folio_put(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 
 static inline u32 folio_pages(const struct folio *f)
 {
@@ -53,6 +65,54 @@ static inline u64 folio_end(const struct folio *f)
 	return (u64)f->index + folio_pages(f);
 }
 
+/* Around a change of a locked folio that lies in a mapping; not nested. */
+static inline void folio_change_begin(struct folio *f)
+{
+	u32 seq = atomic_load_explicit(&f->seq, memory_order_relaxed);
+
+	assert(!(seq & 1));
+#ifdef WORLD_TSAN
+	atomic_exchange_explicit(&f->seq, seq + 1, memory_order_acq_rel);
+#else
+	atomic_store_explicit(&f->seq, seq + 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release); /* before any of the changes can be seen */
+#endif
+}
+
+/* Also ends the making of a folio that is put into a mapping; not called when it is taken out. */
+static inline void folio_change_end(struct folio *f)
+{
+	u32 seq = atomic_load_explicit(&f->seq, memory_order_relaxed);
+
+	assert(seq & 1);
+	atomic_store_explicit(&f->seq, seq + 1, memory_order_release);
+}
+
+/* True and *seq if the folio is at rest. */
+static inline bool folio_look(const struct folio *f, u32 *seq)
+{
+	*seq = atomic_load_explicit(&f->seq, memory_order_acquire);
+	return !(*seq & 1);
+}
+
+/* Whether nothing has changed since folio_look(). */
+static inline bool folio_unchanged(const struct folio *f, u32 seq)
+{
+#ifdef WORLD_TSAN
+	atomic_signal_fence(memory_order_seq_cst);
+	return atomic_load_explicit(&f->seq, memory_order_acquire) == seq;
+#else
+	atomic_thread_fence(memory_order_acquire); /* after all that was looked at */
+	return atomic_load_explicit(&f->seq, memory_order_relaxed) == seq;
+#endif
+}
+
+/*
+ * Copies bytes of a folio that may be changing: what comes out means something only if the
+ * folio is unchanged afterwards.
+ */
+void folio_copy_racy(void *to, const void *from, size_t length);
+
 /*
  * Allocates a folio of `order`, not in any mapping, unlocked, with one pin. Reclaims if
  * need be; above order 0 it gives up early and returns NULL, at order 0 it waits for
@@ -62,8 +122,8 @@ struct folio *folio_alloc(struct cache *c, unsigned order);
 /* The same for those who hold what others wait for: gives up early at order 0 too. */
 struct folio *folio_alloc_nowait(struct cache *c, unsigned order);
 
-/* A blank descriptor, for pieces of a folio that is being split; NULL: table full. */
-struct folio *folio_descriptor(struct cache *c);
+/* A descriptor with one pin and in no mapping, its seq odd; NULL: table full. */
+struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order);
 
 void folio_pin(struct folio *f);
 void folio_unpin(struct cache *c, struct folio *f);

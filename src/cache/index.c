@@ -16,14 +16,26 @@
  * height until it is empty. Summaries are exact: a bit is set if and only if the
  * child has the tag; so setting a bit walks up only when a word was 0 before, and
  * clearing one only when it becomes 0.
+ *
+ * Readers without the lock walk down from `top`, which holds root and height in one word
+ * (nodes are aligned, so the lowest bits are free). What they pass may be leaving the tree: it is
+ * retired, not freed, and its slots are empty by then; or the tree may be growing above them,
+ * which moves nothing.
  */
 #include "cache/index.h"
 #include <stdlib.h>
 
+#define TOP_HEIGHT 7 /* bits of index.top */
+
 struct index_node {
-	struct index_node *parent; /* NULL: the root */
-	u32 slot;                  /* in the parent */
-	u32 count;                 /* children */
+	union {
+		struct {
+			struct index_node *parent; /* NULL: the root */
+			u32 slot;                  /* in the parent */
+			u32 count;                 /* children */
+		};
+		struct world_retired retired; /* once it is out of the tree */
+	};
 	u64 tag[TAG_MAX];
 	void *child[64]; /* nodes, or leaves in the lowest inner level */
 };
@@ -32,6 +44,20 @@ void index_init(struct index *ix, u32 block_shift)
 {
 	assert(block_shift <= 3);
 	*ix = (struct index){ .block_shift = block_shift };
+}
+
+static void set_root(struct index *ix, void *root, u32 height)
+{
+	assert(!((uintptr_t)root & TOP_HEIGHT) && height <= TOP_HEIGHT);
+	ix->root = root;
+	ix->height = height;
+	index_store(&ix->top, (uintptr_t)root | height);
+}
+
+/* Frees a retired leaf or node; `retired` is where it begins. */
+static void free_retired(struct world_retired *r)
+{
+	free(r);
 }
 
 static size_t leaf_bytes(const struct index *ix)
@@ -75,6 +101,20 @@ static u64 span(u32 height)
 static unsigned slot_of(u64 page, u32 height)
 {
 	return page >> (6 * height) & 63;
+}
+
+struct leaf *index_find(struct index *ix, u64 page)
+{
+	uintptr_t top = index_load(&ix->top);
+	u32 height = top & TOP_HEIGHT;
+	void *at = (void *)(top - height);
+
+	assert(world_is_reading());
+	if (!at || page >= span(height))
+		return NULL;
+	for (u32 h = height; h > 0 && at; h--)
+		at = index_load(&((struct index_node *)at)->child[slot_of(page, h)]);
+	return at;
 }
 
 /* index_leaf() past the leaf found last. */
@@ -136,8 +176,7 @@ static bool grow(struct index *ix)
 		for (unsigned t = 0; t < TAG_MAX; t++)
 			top->tag[t] = old->tag[t] != 0;
 	}
-	ix->root = top;
-	ix->height++;
+	set_root(ix, top, ix->height + 1);
 	return true;
 }
 
@@ -148,15 +187,14 @@ static void prune(struct index *ix, struct index_node *n)
 		struct index_node *parent = n->parent;
 
 		if (parent) {
-			parent->child[n->slot] = NULL;
+			index_store(&parent->child[n->slot], NULL);
 			parent->count--;
 		} else {
-			ix->root = NULL;
-			ix->height = 0;
+			set_root(ix, NULL, 0);
 		}
 		ix->nodes--;
 		ix->memory_bytes -= sizeof(*n);
-		free(n);
+		world_retire(&n->retired, free_retired);
 		n = parent;
 	}
 }
@@ -178,7 +216,7 @@ static struct index_node *descend(struct index *ix, u64 page)
 			}
 			child->parent = n;
 			child->slot = slot;
-			n->child[slot] = child;
+			index_store(&n->child[slot], child);
 			n->count++;
 		}
 		n = n->child[slot];
@@ -195,15 +233,19 @@ struct leaf *index_leaf_create(struct index *ix, u64 page)
 	if (leaf)
 		return leaf;
 	if (!ix->root) { /* the first leaf: as low a tree as reaches it */
-		if (page < LEAF_PAGES)
-			return ix->root = leaf_create(ix, page);
-		ix->root = node_create(ix);
-		if (!ix->root)
+		u32 height = 1;
+
+		if (page < LEAF_PAGES) {
+			set_root(ix, leaf_create(ix, page), 0);
+			return ix->root;
+		}
+		n = node_create(ix);
+		if (!n)
 			return NULL;
-		ix->height = 1;
 		/* an empty node may be the root: growing only moves it down */
-		while (page >= span(ix->height))
-			ix->height++;
+		while (page >= span(height))
+			height++;
+		set_root(ix, n, height);
 	}
 	while (page >= span(ix->height))
 		if (!grow(ix))
@@ -217,7 +259,7 @@ struct leaf *index_leaf_create(struct index *ix, u64 page)
 		return NULL;
 	}
 	leaf->parent = n;
-	n->child[slot_of(page, 1)] = leaf;
+	index_store(&n->child[slot_of(page, 1)], leaf);
 	n->count++;
 	return leaf;
 }
@@ -231,14 +273,14 @@ void index_leaf_release(struct index *ix, struct leaf *leaf)
 	if (ix->recent == leaf)
 		ix->recent = NULL;
 	if (n) {
-		n->child[slot_of(leaf->first, 1)] = NULL;
+		index_store(&n->child[slot_of(leaf->first, 1)], NULL);
 		n->count--;
 	} else {
-		ix->root = NULL;
+		set_root(ix, NULL, 0);
 	}
 	ix->leaves--;
 	ix->memory_bytes -= leaf_bytes(ix);
-	free(leaf);
+	world_retire(&leaf->retired, free_retired);
 	prune(ix, n);
 }
 
@@ -248,7 +290,7 @@ void index_tag_set(struct leaf *leaf, enum index_tag tag, u64 mask)
 	struct index_node *n = leaf->parent;
 	unsigned slot = slot_of(leaf->first, 1);
 
-	leaf->tag[tag] = before | mask;
+	index_store(&leaf->tag[tag], before | mask);
 	if (before || !mask)
 		return;
 	for (; n; slot = n->slot, n = n->parent) {
@@ -266,7 +308,7 @@ void index_tag_clear(struct leaf *leaf, enum index_tag tag, u64 mask)
 
 	if (!(leaf->tag[tag] & mask))
 		return;
-	leaf->tag[tag] &= ~mask;
+	index_store(&leaf->tag[tag], leaf->tag[tag] & ~mask);
 	if (leaf->tag[tag])
 		return;
 	for (; n; slot = n->slot, n = n->parent) {

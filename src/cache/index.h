@@ -3,12 +3,19 @@
  * The index of a mapping: from page numbers to folios, with one bit of state per
  * page in 64-bit words. See index.c for the structure.
  *
- * Not locked: the mapping's tree_lock protects every call.
+ * The mapping's tree_lock protects every call but index_find(), which needs only a read
+ * section: for its sake words, slots and links are changed by index_store() and the like,
+ * and looked at without the lock by index_load(). Under the lock plain loads will do.
  */
 #ifndef SLUICE_CACHE_INDEX_H
 #define SLUICE_CACHE_INDEX_H
 
 #include "base/bits.h"
+#include "world/epoch.h"
+
+/* A word, slot or link that others look at without the lock: whole, and what it stands for first. */
+#define index_load(at)         __atomic_load_n((at), __ATOMIC_ACQUIRE)
+#define index_store(at, value) __atomic_store_n((at), (value), __ATOMIC_RELEASE)
 
 #define LEAF_PAGES      64
 #define INDEX_MAX_PAGES (1ull << 32)
@@ -26,8 +33,13 @@ enum index_tag {
 struct index_node;
 
 struct leaf {
-	u64 first;                 /* its first page: a multiple of 64 */
-	struct index_node *parent; /* NULL: the root */
+	union {
+		struct {
+			u64 first;                 /* its first page: a multiple of 64 */
+			struct index_node *parent; /* NULL: the root */
+		};
+		struct world_retired retired; /* once it is out of the tree */
+	};
 	u64 tag[TAG_MAX];
 	u64 uptodate;          /* every block of the page is valid */
 	u32 folio[LEAF_PAGES]; /* folio ids, 0 where none; a folio fills all slots of its pages */
@@ -46,15 +58,19 @@ struct index {
 	void *root;      /* a leaf when height is 0, else an inner node; NULL while empty */
 	u32 height;      /* inner levels */
 	u32 block_shift; /* log2 of blocks per page: 0..3 */
+	uintptr_t top;   /* root | height: both in one word, for index_find() */
 	u64 leaves, nodes;
 	u64 memory_bytes;
-	struct leaf *recent; /* the leaf found last */
+	struct leaf *recent; /* the leaf found last under the lock */
 };
 
 void index_init(struct index *ix, u32 block_shift);
 /* Frees all that is left. No folio is in it. */
 void index_finish(struct index *ix);
 void index_discard(struct index *ix); /* the same, with folios or without */
+
+/* As index_leaf(), in a read section instead of under the lock: a leaf as it is or just was. */
+struct leaf *index_find(struct index *ix, u64 page);
 
 struct leaf *index_walk(struct index *ix, u64 page);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Two lists of folios, most recent first, linked by folio ids. New folios enter the
- * inactive list. Uses only set bits in the folio (folio_mark_accessed); lists are
- * touched when a folio comes, goes, or is looked at by reclaim.
+ * inactive list, those that reclaim remembers the active one. Uses only set bits in the folio
+ * (folio_mark_accessed); lists are touched when a folio comes, goes, or is looked at by
+ * reclaim. The hand, where there is one, stands on the folio that is looked at next.
  */
 #include "cache/cache.h"
 
@@ -11,6 +12,15 @@ static struct lru *list_of(struct cache *c, const struct folio *f)
 	return &c->lru[atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_ACTIVE
 			       ? LRU_ACTIVE
 			       : LRU_INACTIVE];
+}
+
+/* Counts are written under the lock, and read without. */
+static void count(_Atomic u64 *what, s64 n)
+{
+	u64 now = atomic_load_explicit(what, memory_order_relaxed);
+
+	assert(n >= 0 || now >= (u64)-n);
+	atomic_store_explicit(what, now + (u64)n, memory_order_relaxed);
 }
 
 /* Links f before `next` (0: at the end). */
@@ -23,15 +33,29 @@ static void link_before(struct cache *c, struct lru *l, u32 next, struct folio *
 	f->lru_next = next;
 	*(prev ? &c->folios[prev].lru_next : &l->first) = id;
 	*(next ? &c->folios[next].lru_prev : &l->last) = id;
-	l->folios++;
+	count(&l->folios, 1);
 }
 
 static void unlink_from(struct cache *c, struct lru *l, struct folio *f)
 {
+	if (c->hand == folio_id(c, f))
+		c->hand = f->lru_prev;
 	*(f->lru_prev ? &c->folios[f->lru_prev].lru_next : &l->first) = f->lru_next;
 	*(f->lru_next ? &c->folios[f->lru_next].lru_prev : &l->last) = f->lru_prev;
 	f->lru_next = f->lru_prev = 0;
-	l->folios--;
+	count(&l->folios, -1);
+}
+
+/*
+ * S3-FIFO: it went a while ago, and is wanted again. The while is what nine tenths of the cache
+ * take to go, the length of the main queue.
+ */
+static bool is_remembered(struct cache *c, const struct folio *f)
+{
+	u64 window = cache_pages(c) / 10 * 9;
+
+	return c->ghost.slot &&
+	       ghost_take(&c->ghost, f->mapping->id, f->index, (u32)min_u64(window, UINT32_MAX));
 }
 
 void lru_add(struct cache *c, struct folio *f)
@@ -39,24 +63,37 @@ void lru_add(struct cache *c, struct folio *f)
 	struct lru *l;
 
 	spin_lock(&c->lru_lock);
+	if (is_remembered(c, f))
+		atomic_fetch_or_explicit(&f->flags, FOLIO_ACTIVE, memory_order_relaxed);
 	l = list_of(c, f);
 	link_before(c, l, l->first, f);
-	l->pages += folio_pages(f);
+	count(&l->pages, folio_pages(f));
 	c->folios_of_order[f->order]++;
 	spin_unlock(&c->lru_lock);
+}
+
+/* Links f where it is looked at next: at the end, or before the hand comes to where it stands. */
+static void link_at_old_end(struct cache *c, struct lru *l, struct folio *f)
+{
+	link_before(c, l, c->hand ? c->folios[c->hand].lru_next : 0, f);
+	if (c->hand)
+		c->hand = folio_id(c, f);
 }
 
 /* Whoever moves or removes `at` meanwhile sees the order and the piece change together. */
 void lru_halve(struct cache *c, struct folio *at, struct folio *f)
 {
-	u32 list;
+	u32 flags;
 
 	spin_lock(&c->lru_lock);
-	list = atomic_load_explicit(&at->flags, memory_order_relaxed) & FOLIO_ACTIVE;
-	atomic_fetch_or_explicit(&f->flags, list, memory_order_relaxed);
-	at->order--;
+	flags = atomic_load_explicit(&at->flags, memory_order_relaxed);
+	atomic_fetch_or_explicit(&f->flags, flags & FOLIO_ACTIVE, memory_order_relaxed);
+	folio_put(at->order, (u8)(at->order - 1));
 	assert(f->order == at->order);
-	link_before(c, list_of(c, at), at->lru_next, f);
+	if (flags & FOLIO_RECLAIM)
+		link_at_old_end(c, list_of(c, at), f);
+	else
+		link_before(c, list_of(c, at), at->lru_next, f);
 	assert(at->order == f->order && c->folios_of_order[f->order + 1] > 0);
 	c->folios_of_order[f->order + 1]--;
 	c->folios_of_order[f->order] += 2;
@@ -69,8 +106,7 @@ void lru_del(struct cache *c, struct folio *f)
 
 	spin_lock(&c->lru_lock);
 	l = list_of(c, f);
-	assert(l->pages >= folio_pages(f));
-	l->pages -= folio_pages(f);
+	count(&l->pages, -(s64)folio_pages(f));
 	assert(c->folios_of_order[f->order] > 0);
 	c->folios_of_order[f->order]--;
 	unlink_from(c, l, f);
@@ -100,8 +136,24 @@ void lru_deactivate(struct cache *c, struct folio *f)
 	spin_lock(&c->lru_lock);
 	l = list_of(c, f);
 	unlink_from(c, l, f);
-	link_before(c, l, 0, f);
+	link_at_old_end(c, l, f);
 	spin_unlock(&c->lru_lock);
+}
+
+struct folio *lru_advance(struct cache *c)
+{
+	struct folio *f = NULL;
+	u32 id;
+
+	spin_lock(&c->lru_lock);
+	id = c->hand ? c->hand : c->lru[LRU_INACTIVE].last;
+	if (id) {
+		f = &c->folios[id];
+		c->hand = f->lru_prev;
+		folio_pin(f);
+	}
+	spin_unlock(&c->lru_lock);
+	return f;
 }
 
 void lru_move(struct cache *c, struct folio *f, enum lru_list to)
@@ -112,10 +164,10 @@ void lru_move(struct cache *c, struct folio *f, enum lru_list to)
 	from = list_of(c, f);
 	if (from != l && (from->first == folio_id(c, f) || f->lru_prev)) {
 		unlink_from(c, from, f);
-		from->pages -= folio_pages(f);
+		count(&from->pages, -(s64)folio_pages(f));
 		atomic_fetch_xor_explicit(&f->flags, FOLIO_ACTIVE, memory_order_relaxed);
 		link_before(c, l, l->first, f);
-		l->pages += folio_pages(f);
+		count(&l->pages, folio_pages(f));
 	}
 	spin_unlock(&c->lru_lock);
 }

@@ -12,6 +12,7 @@ void mapping_init(struct mapping *m, struct cache *c, struct store *store, u32 b
 {
 	assert(max_order <= ARENA_MAX_ORDER);
 	*m = (struct mapping){ .cache = c,
+			       .id = 1 + atomic_fetch_add(&c->mappings, 1),
 			       .store = store,
 			       .block_shift = block_shift,
 			       .max_order = max_order,
@@ -141,7 +142,7 @@ static int add_locked(struct mapping *m, struct folio *f, u64 index, u64 end)
 		assert(!(leaf->uptodate & mask) && !(leaf->tag[TAG_DIRTY] & mask));
 		index_tag_set(leaf, TAG_PRESENT, mask);
 		for (u64 bits = mask; bits; bits &= bits - 1)
-			leaf->folio[bits_first(bits)] = id;
+			index_store(&leaf->folio[bits_first(bits)], id);
 	}
 	return 0;
 }
@@ -157,9 +158,10 @@ int mapping_add(struct mapping *m, struct folio *f, u64 index)
 	spin_lock(&m->tree_lock);
 	rc = add_locked(m, f, index, end);
 	if (!rc) {
-		f->mapping = m;
-		f->index = (u32)index;
-		m->pages += folio_pages(f);
+		folio_put(f->mapping, m);
+		folio_put(f->index, (u32)index);
+		folio_change_end(f);
+		folio_put(m->pages, m->pages + folio_pages(f));
 		folio_pin(f);
 		lru_add(m->cache, f);
 	}
@@ -171,20 +173,21 @@ static void clear_valid(struct mapping *m, struct leaf *leaf, u64 mask)
 {
 	u32 shift = m->block_shift;
 
-	leaf->uptodate &= ~mask;
+	index_store(&leaf->uptodate, leaf->uptodate & ~mask);
 	for (u64 bits = shift ? mask : 0; bits; bits &= bits - 1) {
 		u32 bit = bits_first(bits) << shift;
+		u64 *word = &leaf_blocks(leaf, BLOCK_UPTODATE, shift)[bit / 64];
 
-		leaf_blocks(leaf, BLOCK_UPTODATE, shift)[bit / 64] &=
-			~bits_mask(bit % 64, 1u << shift);
+		index_store(word, *word & ~bits_mask(bit % 64, 1u << shift));
 	}
 }
 
-/* With the tree_lock held; the folio is clean and not in flight. Drops the cache's pin. */
+/* With tree_lock and folio lock; the folio is clean and not in flight. Drops the cache's pin. */
 static void remove_locked(struct mapping *m, struct folio *f)
 {
 	u64 end = folio_end(f);
 
+	folio_change_begin(f); /* and it stays so until it is in a mapping again */
 	for (u64 page = f->index; page < end; page = round_down(page, LEAF_PAGES) + LEAF_PAGES) {
 		struct leaf *leaf = index_leaf(&m->index, page);
 		u64 mask = leaf_part(page, end);
@@ -193,13 +196,13 @@ static void remove_locked(struct mapping *m, struct folio *f)
 		index_tag_clear(leaf, TAG_PRESENT, mask);
 		clear_valid(m, leaf, mask);
 		for (u64 bits = mask; bits; bits &= bits - 1)
-			leaf->folio[bits_first(bits)] = 0;
+			index_store(&leaf->folio[bits_first(bits)], 0);
 	}
 	release_leaves(m, f->index, end);
 	assert(m->pages >= folio_pages(f));
-	m->pages -= folio_pages(f);
+	folio_put(m->pages, m->pages - folio_pages(f));
 	lru_del(m->cache, f);
-	f->mapping = NULL;
+	folio_put(f->mapping, NULL);
 	folio_unpin(m->cache, f);
 }
 
@@ -237,20 +240,24 @@ bool mapping_evict(struct folio *f, unsigned pins)
 	return gone;
 }
 
-/* Nobody locked it or holds it but the cache, and it has nothing to write. */
-static bool is_idle(struct mapping *m, struct folio *f)
+/* Takes it out if nobody locked it or holds it but the cache, and it has nothing to write. */
+static bool remove_idle(struct mapping *m, struct folio *f)
 {
-	return atomic_load_explicit(&f->pins, memory_order_relaxed) == 1 && !folio_is_locked(f) &&
-	       !pages_tagged(m, f->index, folio_end(f), TAG_DIRTY) &&
+	bool idle;
+
+	if (atomic_load_explicit(&f->pins, memory_order_relaxed) != 1 || !folio_trylock(f))
+		return false;
+	idle = !pages_tagged(m, f->index, folio_end(f), TAG_DIRTY) &&
 	       !pages_tagged(m, f->index, folio_end(f), TAG_WRITEBACK);
+	if (idle)
+		remove_locked(m, f);
+	folio_unlock(f); /* of a descriptor, if it went */
+	return idle;
 }
 
 bool mapping_drop_landed(struct mapping *m, struct folio *f)
 {
-	if (!is_idle(m, f))
-		return false;
-	remove_locked(m, f);
-	return true;
+	return remove_idle(m, f);
 }
 
 u64 mapping_evict_range(struct mapping *m, u64 first, u64 end, u64 *folios)
@@ -263,10 +270,8 @@ u64 mapping_evict_range(struct mapping *m, u64 first, u64 end, u64 *folios)
 		struct folio *f = &m->cache->folios[leaf->folio[page % LEAF_PAGES]];
 
 		first = folio_end(f);
-		if (f->index < page || folio_end(f) > end || !is_idle(m, f))
-			continue;
-		remove_locked(m, f);
-		gone++;
+		if (f->index >= page && folio_end(f) <= end && remove_idle(m, f))
+			gone++;
 	}
 	*folios = gone;
 	before -= m->pages;
@@ -278,12 +283,12 @@ static void set_valid(struct mapping *m, struct leaf *leaf, u64 mask)
 {
 	u32 shift = m->block_shift;
 
-	leaf->uptodate |= mask;
+	index_store(&leaf->uptodate, leaf->uptodate | mask);
 	for (u64 bits = shift ? mask : 0; bits; bits &= bits - 1) {
 		u32 bit = bits_first(bits) << shift;
+		u64 *word = &leaf_blocks(leaf, BLOCK_UPTODATE, shift)[bit / 64];
 
-		leaf_blocks(leaf, BLOCK_UPTODATE, shift)[bit / 64] |=
-			bits_mask(bit % 64, 1u << shift);
+		index_store(word, *word | bits_mask(bit % 64, 1u << shift));
 	}
 }
 

@@ -125,8 +125,9 @@ void readahead_miss(struct mapping *m, struct readahead *ra, const struct readah
 		    u64 page, u64 want)
 {
 	u32 max = window_max(ra, l, want);
-	u64 previous = ra->previous_end == ~0ull ? ~0ull : ra->previous_end >> PAGE_SHIFT;
+	u64 previous = atomic_load_explicit(&ra->previous_end, memory_order_relaxed);
 
+	previous = previous == ~0ull ? previous : previous >> PAGE_SHIFT;
 	if (!ra->ra_pages)
 		want = 1;
 	if (!ra->ra_pages || ra->random) {

@@ -8,14 +8,15 @@
 
 #include "cache/cache.h"
 
-/* Of one open file; its owner serialises calls. Page numbers and counts. */
+/* Of one open file; its owner serialises calls. Page numbers and counts. Who reads what is cached
+ * sets previous_end without asking. */
 struct readahead {
-	u64 start;            /* the current window */
-	u32 size, async_size; /* ... of which the last async_size pages start the next */
-	u32 order;            /* file_order: of the last window */
-	u32 ra_pages;         /* the largest window for small reads; 0: none */
-	bool random;          /* FADV_RANDOM: read just what is asked for */
-	u64 previous_end;     /* byte after the last one read; ~0 at first */
+	u64 start;                /* the current window */
+	u32 size, async_size;     /* ... of which the last async_size pages start the next */
+	u32 order;                /* file_order: of the last window */
+	u32 ra_pages;             /* the largest window for small reads; 0: none */
+	bool random;              /* FADV_RANDOM: read just what is asked for */
+	_Atomic u64 previous_end; /* byte after the last one read; ~0 at first */
 };
 
 struct readahead_limits {

@@ -1,58 +1,56 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reclaim: which clean folio goes when memory is needed. Two lists, as in Linux's
- * classic design (reference 11.1): a folio enters the inactive list; if it was used at
- * least twice by the time it reaches the end, it moves to the active one, else it goes.
- * The active list gives its oldest back while it is the longer one, so neither a long
- * scan nor a large working set takes all the memory.
+ * Reclaim: clean folios go when memory is needed, in the order that victim.c says.
  *
  * Dirty folios, and those in flight, are passed over: write-out is the flusher's work,
  * which is asked for when too little was clean. They are marked, so that they come back to the old
- * end of the list when they are written, and are the next to go (11.2). With `shed` a folio that is
- * only partly dirty is split first, and its clean pages go like any others.
+ * end of the list when they are written, and are the next to go (reference 11.2). With `shed` a
+ * folio that is only partly dirty is split first, and its clean pages are the next to be
+ * looked at.
  */
 #include "cache/state.h"
+#include "cache/victim.h"
 
-#define RECLAIM_BATCH      32   /* folios looked at between checks of the active list */
 #define RECLAIM_LOOK_LIMIT 8192 /* folios looked at in one call */
 #define PROGRESS_WAIT_NS   (100 * NSEC_PER_MSEC)
 
-/* Gives folios of the active list another life on the inactive one while it is shorter. */
-static void balance_lists(struct cache *c)
-{
-	for (unsigned i = 0; i < RECLAIM_BATCH; i++) {
-		struct folio *f;
-
-		if (c->lru[LRU_ACTIVE].pages <= c->lru[LRU_INACTIVE].pages)
-			return;
-		f = lru_rotate(c, LRU_ACTIVE);
-		if (!f)
-			return;
-		if (!(atomic_fetch_and_explicit(&f->flags, ~(u32)(FOLIO_HOT | FOLIO_REFERENCED),
-						memory_order_relaxed) &
-		      FOLIO_HOT))
-			lru_move(c, f, LRU_INACTIVE);
-		folio_unpin(c, f);
-	}
-}
-
 enum verdict { KEPT, KEPT_DIRTY, FREED };
 
-/* Tries to free one pinned folio; *pages says how much that gave. */
-static enum verdict try_free(struct cache *c, struct folio *f, u64 *pages)
+/* A folio that cannot go for what is dirty in it. */
+static void pass_over(struct cache *c, struct folio *f, bool shed)
+{
+	atomic_fetch_or_explicit(&f->flags, FOLIO_RECLAIM, memory_order_relaxed);
+	if (shed && f->order)
+		folio_shed(f, f->index);
+	victim_is_dirty(c, f);
+}
+
+/* Remembers a folio that went out of the small queue. It was in the mapping, and is not now. */
+static void remember(struct cache *c, u64 mapping, const struct folio *f)
+{
+	if (!c->ghost.slot || atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_ACTIVE)
+		return;
+	spin_lock(&c->lru_lock);
+	ghost_add(&c->ghost, mapping, f->index, f->order);
+	spin_unlock(&c->lru_lock);
+}
+
+/* Tries to free one pinned folio; *pages says how much that gave. `shed`: or part of it, later. */
+static enum verdict try_free(struct cache *c, struct folio *f, bool shed, u64 *pages)
 {
 	enum verdict verdict = KEPT;
+	u64 mapping;
 
 	if (!folio_trylock(f))
 		return KEPT;
 	*pages = folio_pages(f);
+	mapping = f->mapping ? f->mapping->id : 0;
 	if (f->mapping && mapping_evict(f, 1)) {
 		verdict = FREED;
+		remember(c, mapping, f);
 	} else if (f->mapping && (folio_is_dirty(f) || folio_in_writeback(f))) {
 		verdict = KEPT_DIRTY;
-		atomic_fetch_or_explicit(&f->flags, FOLIO_RECLAIM, memory_order_relaxed);
-		if (c->config.shed && f->order)
-			folio_shed(f, f->index);
+		pass_over(c, f, shed);
 	}
 	folio_unlock(f);
 	if (verdict == FREED)
@@ -67,29 +65,26 @@ static u64 lru_folios(const struct cache *c)
 
 u64 cache_reclaim(struct cache *c, u64 want)
 {
-	u64 freed = 0, looked = 0, idle = 0, dirty = 0, folios = 0;
+	u64 freed = 0, idle = 0, dirty = 0, folios = 0;
+	struct look look = { 0 };
 
-	while (freed < want && looked < RECLAIM_LOOK_LIMIT && idle < 2 * lru_folios(c)) {
-		struct folio *f;
+	while (freed < want && look.looked < RECLAIM_LOOK_LIMIT && idle < 2 * lru_folios(c)) {
+		bool spare = false;
+		struct folio *f = victim_next(c, &look, &spare);
 		u64 pages = 0;
 
-		if (looked % RECLAIM_BATCH == 0)
-			balance_lists(c);
-		f = lru_rotate(c, LRU_INACTIVE);
 		if (!f)
 			break;
-		looked++;
 		idle++; /* looks in vain; a third one at the same folio tells nothing new */
-		if (atomic_fetch_and_explicit(&f->flags, ~(u32)FOLIO_HOT, memory_order_relaxed) &
-		    FOLIO_HOT) {
-			lru_move(c, f, LRU_ACTIVE);
-		} else {
-			enum verdict v = try_free(c, f, &pages);
+		if (!spare) {
+			enum verdict v = try_free(c, f, c->config.shed, &pages);
 
-			freed += v == FREED ? pages : 0;
-			folios += v == FREED;
-			idle = v == FREED ? 0 : idle;
 			dirty += v == KEPT_DIRTY;
+			if (v == FREED) {
+				freed += pages;
+				folios++;
+				idle = look.vain[LRU_INACTIVE] = look.vain[LRU_ACTIVE] = 0;
+			}
 		}
 		folio_unpin(c, f);
 	}
@@ -132,7 +127,7 @@ u64 cache_drop_clean(struct cache *c)
 
 			if (!f)
 				break;
-			if (try_free(c, f, &pages) == FREED)
+			if (try_free(c, f, false, &pages) == FREED)
 				freed += pages;
 			folio_unpin(c, f);
 		}

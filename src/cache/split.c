@@ -40,7 +40,7 @@ static void set_slots(struct mapping *m, const struct folio *f)
 	u32 id = folio_id(m->cache, f);
 
 	for (u64 page = f->index; page < folio_end(f); page++)
-		index_leaf(&m->index, page)->folio[page % LEAF_PAGES] = id;
+		index_store(&index_leaf(&m->index, page)->folio[page % LEAF_PAGES], id);
 }
 
 /*
@@ -50,26 +50,27 @@ static void set_slots(struct mapping *m, const struct folio *f)
  */
 static struct folio *halve(struct mapping *m, struct folio *f, u64 page, u32 *relief)
 {
-	struct folio *other = folio_descriptor(m->cache);
 	u32 half = folio_pages(f) / 2, flags = atomic_load(&f->flags);
 	bool upper = page >= f->index + half;
+	struct folio *other =
+		folio_descriptor(m->cache, upper ? f->frame : f->frame + half, f->order - 1u);
 	u64 dirty, other_dirty;
 
 	assert(f->order > 0 && page >= f->index && page < folio_end(f));
 	if (!other)
 		return NULL;
-	*other = (struct folio){ .mapping = m,
-				 .index = upper ? f->index : f->index + half,
-				 .frame = upper ? f->frame : f->frame + half,
-				 .flags = flags & (FOLIO_REFERENCED | FOLIO_HOT | FOLIO_DROP),
-				 .pins = 1,
-				 .order = (u8)(f->order - 1) };
+	folio_put(other->mapping, m);
+	folio_put(other->index, upper ? f->index : f->index + half);
+	atomic_fetch_or(&other->flags, flags & (FOLIO_REFERENCED | FOLIO_HOT | FOLIO_DROP));
+	folio_change_begin(f);
 	lru_halve(m->cache, f, other);
 	if (upper) {
-		f->index += half;
-		f->frame += half;
+		folio_put(f->index, f->index + half);
+		folio_put(f->frame, f->frame + half);
 	}
+	folio_change_end(other);
 	set_slots(m, other);
+	folio_change_end(f);
 	dirty = count_dirty(m, f->index, folio_end(f));
 	other_dirty = count_dirty(m, other->index, folio_end(other));
 	if (dirty + other_dirty && (!dirty || !other_dirty))
@@ -92,7 +93,8 @@ static void post_relief(struct mapping *m, u32 relief)
 			ledger_post(m->books[i], &e);
 }
 
-static bool may_split(struct mapping *m, struct folio *f)
+/* Whether nobody but the caller knows where its bytes are. */
+static bool is_own(struct mapping *m, struct folio *f)
 {
 	assert(folio_is_locked(f) && f->mapping == m);
 	return atomic_load(&f->pins) == 2 && !in_flight(m, f);
@@ -113,7 +115,7 @@ struct folio *folio_split(struct folio *f, u64 page, unsigned order, bool dirty_
 	bool ok;
 
 	spin_lock(&m->tree_lock);
-	ok = may_split(m, f) && (dirty_too || !count_dirty(m, f->index, folio_end(f)));
+	ok = is_own(m, f) && (dirty_too || !count_dirty(m, f->index, folio_end(f)));
 	while (ok && f->order > order && halve(m, f, page, &relief))
 		;
 	post_relief(m, relief);
@@ -146,11 +148,27 @@ struct folio *folio_shed(struct folio *f, u64 page)
 	u32 relief = 0;
 
 	spin_lock(&m->tree_lock);
-	if (may_split(m, f))
+	if (is_own(m, f))
 		shed(m, f, page, &relief);
 	post_relief(m, relief);
 	spin_unlock(&m->tree_lock);
 	if (f->order != order)
 		count_split(m->cache, true);
 	return f;
+}
+
+bool folio_move(struct folio *f, u32 frame)
+{
+	struct mapping *m = f->mapping;
+	bool ok;
+
+	spin_lock(&m->tree_lock);
+	ok = is_own(m, f);
+	if (ok) {
+		folio_change_begin(f);
+		folio_put(f->frame, frame);
+		folio_change_end(f);
+	}
+	spin_unlock(&m->tree_lock);
+	return ok;
 }

@@ -124,7 +124,7 @@ bool folio_is_dirty(struct folio *f)
 
 bool folio_in_writeback(struct folio *f)
 {
-	struct mapping *m = f->mapping;
+	struct mapping *m = folio_get(f->mapping);
 	bool flying;
 
 	if (!m)
@@ -203,9 +203,10 @@ static void mark_uptodate(const struct cursor *c)
 {
 	u64 *word = cursor_word(c, BLOCK_UPTODATE);
 
-	*word |= c->mask;
+	index_store(word, *word | c->mask);
 	if (c->ix->block_shift)
-		c->leaf->uptodate |= cursor_pages(c, c->mask) & ~cursor_pages(c, ~*word);
+		index_store(&c->leaf->uptodate, c->leaf->uptodate | (cursor_pages(c, c->mask) &
+								     ~cursor_pages(c, ~*word)));
 }
 
 void folio_set_uptodate(struct folio *f, u64 first_block, u32 count)
@@ -229,13 +230,16 @@ void folio_forget(struct folio *f, u64 first_block, u32 count)
 	assert(folio_is_locked(f));
 	spin_lock(&m->tree_lock);
 	assert(!folio_tagged(f, TAG_WRITEBACK));
+	folio_change_begin(f); /* what the device holds may be newer from here on */
 	while (cursor_next(&c)) {
 		u64 *word = cursor_word(&c, BLOCK_UPTODATE);
 
-		*word &= ~c.mask | *cursor_word(&c, BLOCK_DIRTY);
+		index_store(word, *word & (~c.mask | *cursor_word(&c, BLOCK_DIRTY)));
 		if (m->block_shift)
-			c.leaf->uptodate &= ~cursor_pages(&c, c.mask & ~*word);
+			index_store(&c.leaf->uptodate,
+				    c.leaf->uptodate & ~cursor_pages(&c, c.mask & ~*word));
 	}
+	folio_change_end(f);
 	spin_unlock(&m->tree_lock);
 }
 
@@ -245,7 +249,7 @@ static u32 mark_dirty(const struct cursor *c)
 	u64 newly = cursor_pages(c, c->mask) & ~c->leaf->tag[TAG_DIRTY];
 
 	if (c->ix->block_shift)
-		*cursor_word(c, BLOCK_DIRTY) |= c->mask;
+		index_store(cursor_word(c, BLOCK_DIRTY), *cursor_word(c, BLOCK_DIRTY) | c->mask);
 	index_tag_set(c->leaf, TAG_DIRTY, newly);
 	return bits_count(newly);
 }
@@ -289,7 +293,7 @@ static u64 mark_clean(const struct cursor *c)
 	u64 before = c->leaf->tag[TAG_DIRTY], cleaned;
 
 	if (c->ix->block_shift) {
-		*word &= ~c->mask;
+		index_store(word, *word & ~c->mask);
 		cleaned = cursor_pages(c, c->mask) & before & ~cursor_pages(c, *word);
 	} else {
 		cleaned = c->mask & before;

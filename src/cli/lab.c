@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* sluice lab: runs an experiment and prints what came out beside what was published. */
 #include "lab/lab.h"
+#include "base/outfile.h"
 #include "cli/cli.h"
 #include "lab/explain.h"
 #include "lab/report.h"
+#include "lab/trace_text.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct request {
-	const char *path, *json, *report;
+	const char *path, *json, *report, *trace;
 	struct words cases, policies, settings;
 	u64 seed, jobs;
 	bool explain, check, quiet;
@@ -26,6 +28,8 @@ static const struct option options[] = {
 	OPTION_REPORT(struct request),
 	OPTION(struct request, explain, FLAG, "explain", 0, NULL,
 	       "say what decided the outcome of each case"),
+	OPTION(struct request, trace, FILE, "trace", 0, "FILE",
+	       "write the throttle's and flusher's decisions, as the kernel's trace"),
 	OPTION(struct request, check, FLAG, "check", 0, NULL,
 	       "fail if a figure misses its published one"),
 	OPTION_QUIET(struct request, "no progress"),
@@ -103,21 +107,54 @@ static int print_results(const struct request *r, const struct experiment *x,
 	return bad ? EXIT_FAILED : EXIT_OK;
 }
 
+/* The lab at work, while what it is to trace is written. */
+struct lab_run {
+	const struct plan *plan;
+	struct lab_options options;
+	struct lab_result *results;
+};
+
+static int run_traced(FILE *out, void *ctx)
+{
+	struct lab_run *run = ctx;
+
+	run->options.trace = out;
+	trace_text_head(out);
+	return lab_run(run->plan, &run->options, run->results);
+}
+
+/* Runs all; false after a complaint. */
+static bool run_cases(const struct request *r, struct lab_run *run)
+{
+	struct err e = { "" };
+
+	if (!run->results) {
+		err_set(&e, NULL, 0, "not enough memory");
+	} else if (r->trace) {
+		if (!outfile_write(r->trace, run_traced, run, &e))
+			return true;
+	} else if (!lab_run(run->plan, &run->options, run->results)) {
+		return true;
+	}
+	fprintf(stderr, "sluice lab: %s\n", e.text[0] ? e.text : "not enough memory");
+	return false;
+}
+
 static int run_plan(const struct request *r, const struct plan *plan)
 {
 	bool show = !r->quiet && isatty(STDERR_FILENO);
-	struct lab_options o = {
-		.seed = r->seed,
-		.jobs = (unsigned)r->jobs,
-		.record = r->report || r->explain,
-		.progress = show ? show_progress : NULL,
+	struct lab_run run = {
+		.plan = plan,
+		.options = { .seed = r->seed,
+			     .jobs = (unsigned)r->jobs,
+			     .record = r->report || r->explain,
+			     .progress = show ? show_progress : NULL },
+		.results = calloc(plan->count, sizeof(*run.results)),
 	};
-	struct lab_result *results = calloc(plan->count, sizeof(*results));
+	struct lab_result *results = run.results;
 	int status = EXIT_FAILED;
 
-	if (!results || lab_run(plan, &o, results)) {
-		fprintf(stderr, "sluice lab: not enough memory\n");
-	} else {
+	if (run_cases(r, &run)) {
 		if (show)
 			fprintf(stderr, "\r\033[K");
 		status = print_results(r, plan->experiment, results, plan->count);
@@ -141,7 +178,13 @@ static int run_request(const struct command *self, const struct request *r)
 	if (plan_make(&plan, &x, &s, &e)) {
 		status = usage_error(self, "%s", e.text);
 	} else {
-		status = run_plan(r, &plan);
+		if (r->trace && plan.count > 1)
+			status = usage_error(self,
+					     "--trace is for one case under one policy, not %zu: "
+					     "choose with -c and -p",
+					     plan.count);
+		else
+			status = run_plan(r, &plan);
 		plan_finish(&plan);
 	}
 	experiment_finish(&x);
@@ -162,7 +205,12 @@ static int run(const struct command *self, int argc, char **argv)
 		return EXIT_USAGE;
 	if (r.report && check_place(self, "report", r.report))
 		return EXIT_USAGE;
-	if (check_apart(self, "json", r.json, r.path) ||
+	if (r.trace && check_place(self, "trace", r.trace))
+		return EXIT_USAGE;
+	if (check_apart(self, "trace", r.trace, r.path) ||
+	    check_apart(self, "trace", r.trace, r.json) ||
+	    check_apart(self, "trace", r.trace, r.report) ||
+	    check_apart(self, "json", r.json, r.path) ||
 	    check_apart(self, "report", r.report, r.path) ||
 	    check_apart(self, "report", r.report, r.json))
 		return EXIT_USAGE;
@@ -182,7 +230,8 @@ const struct command command_lab = {
 		    "  sluice lab experiments/p2.ini -c baseline -p linux-6.1 -p linux-7.4\n"
 		    "  sluice lab experiments/p2.ini -s vm.dirty_ratio=40 -s accounting=page\n"
 		    "  sluice lab experiments/p2.ini --report p2.html --explain\n"
-		    "  sluice lab experiments/p2.ini --check\n",
+		    "  sluice lab experiments/p2.ini --check\n"
+		    "  sluice lab experiments/p2.ini -c baseline --trace p2.trace\n",
 	.options = options,
 	.run = run,
 };

@@ -7,7 +7,7 @@
 #ifndef SLUICE_FILE_BUFFERS_H
 #define SLUICE_FILE_BUFFERS_H
 
-#include "base/types.h"
+#include "cache/folio.h"
 #include <string.h>
 #include <sys/uio.h>
 
@@ -32,7 +32,10 @@ static inline size_t buffers_next(struct buffers *b, size_t n, char **at)
 	return n;
 }
 
-/* Copies n bytes to the caller; `from` NULL: moves on only. The buffers have that much room. */
+/*
+ * Copies n bytes to the caller, of a folio that may be changing (folio_look); `from` NULL: moves on
+ * only. The buffers have that much room.
+ */
 static inline void buffers_fill(struct buffers *b, const void *from, size_t n)
 {
 	const char *source = from;
@@ -42,7 +45,7 @@ static inline void buffers_fill(struct buffers *b, const void *from, size_t n)
 		size_t part = buffers_next(b, n, &to);
 
 		if (to && source)
-			memcpy(to, source, part);
+			folio_copy_racy(to, source, part);
 		source = source ? source + part : NULL;
 		n -= part;
 	}

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define MIN_PAGES 64 /* of a cache */
+
 void vm_settings_init(struct vm_settings *vm)
 {
 	*vm = (struct vm_settings){ .dirty_ratio = 20,
@@ -59,14 +61,16 @@ void engine_vm(struct engine *e, struct vm_settings *out)
 int engine_create(const struct engine_config *c, struct engine **out)
 {
 	struct cache_config cache = { .memory_pages = c->memory_bytes / PAGE_SIZE,
+				      .max_memory_pages = c->max_memory_bytes / PAGE_SIZE,
 				      .reserve_pages = c->reserve_bytes / PAGE_SIZE,
 				      .contents = c->contents,
+				      .huge_pages = c->huge_pages,
 				      .shed = c->policy.pinned == PINNED_SHED };
 	struct vm_limits vm = limits_from(&c->vm);
 	struct engine *e;
 	int rc;
 
-	if (cache.memory_pages < 64 || cache.reserve_pages >= cache.memory_pages)
+	if (cache.memory_pages < MIN_PAGES || cache.reserve_pages >= cache.memory_pages)
 		return -EINVAL;
 	e = calloc(1, sizeof(*e));
 	if (!e)
@@ -95,6 +99,41 @@ int engine_add_device(struct engine *e, struct device *d, u32 read_ahead_kb, boo
 	struct wb *wb;
 
 	return wb_create(&e->all, d, read_ahead_kb, strict_limit, &wb);
+}
+
+int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_bytes)
+{
+	u64 left = 0;
+	int rc = -EINVAL;
+
+	if (memory_bytes / PAGE_SIZE >= MIN_PAGES)
+		rc = cache_resize(&e->cache, memory_bytes / PAGE_SIZE, timeout_ns, &left);
+	*left_bytes = left * PAGE_SIZE;
+	return rc;
+}
+
+void engine_memory(struct engine *e, struct engine_memory *out)
+{
+	struct memory_use arena = memory_use(&e->cache.arena.ram);
+	struct list_node *n;
+	u64 index = 0;
+
+	mutex_lock(&e->inodes_lock);
+	list_for_each (n, &e->inodes) {
+		struct mapping *m = &list_entry(n, struct inode, all)->m;
+
+		spin_lock(&m->tree_lock);
+		index += m->index.memory_bytes;
+		spin_unlock(&m->tree_lock);
+	}
+	mutex_unlock(&e->inodes_lock);
+	*out = (struct engine_memory){
+		.arena_bytes = arena.resident_bytes,
+		.arena_huge_bytes = arena.huge_bytes,
+		.table_bytes = memory_use(&e->cache.table).resident_bytes,
+		.index_bytes = index,
+		.stuck_bytes = (u64)arena_stuck(&e->cache.arena) * PAGE_SIZE,
+	};
 }
 
 static void stats_of_cache(struct cache *c, struct engine_stats *out)
@@ -147,6 +186,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 		.debt = ledger_level(l, LEVEL_DEBT),
 		.in_flight = ledger_level(l, LEVEL_IN_FLIGHT),
 		.pinned = ledger_level(l, LEVEL_PINNED),
+		.memory = cache_size(&e->cache),
 		.cached = cache_pages(&e->cache),
 		.free = arena_free_frames(&e->cache.arena),
 		.background_thresh = limits.bg,
@@ -201,4 +241,9 @@ bool engine_audit(struct engine *e, char *why, size_t why_size)
 void engine_task_exit(struct engine *e)
 {
 	throttle_task_exit(&e->all);
+}
+
+struct writeback *engine_writeback(struct engine *e)
+{
+	return &e->all;
 }

@@ -20,9 +20,11 @@ struct vm_settings {
 void vm_settings_init(struct vm_settings *vm); /* Linux's defaults */
 
 struct engine_config {
-	u64 memory_bytes;  /* page cache memory: free pages and cached ones */
-	u64 reserve_bytes; /* of it, what the limits do not count (totalreserve_pages) */
-	bool contents;     /* keep the bytes */
+	u64 memory_bytes;     /* page cache memory: free pages and cached ones */
+	u64 max_memory_bytes; /* to which engine_resize() may let it grow; 0: memory_bytes */
+	u64 reserve_bytes;    /* of it, what the limits do not count (totalreserve_pages) */
+	bool contents;        /* keep the bytes */
+	enum huge_pages huge_pages;
 	struct policy policy;
 	struct vm_settings vm;
 };
@@ -32,6 +34,7 @@ struct engine_stats {
 	/* levels, pages */
 	u64 dirty, writeback;        /* as the policy's accounting charges them */
 	u64 debt, in_flight, pinned; /* always both ledgers */
+	u64 memory;                  /* the size of the cache */
 	u64 cached, free;
 	u64 cached_of_order[ARENA_ORDERS]; /* of those cached, by the order of their folio */
 	u64 background_thresh, thresh, dirty_limit;
@@ -88,6 +91,22 @@ void engine_discard(struct engine *e);
  * the device alive past engine_destroy(). */
 int engine_add_device(struct engine *e, struct device *d, u32 read_ahead_kb, bool strict_limit);
 
+/*
+ * Changes page cache memory while it is in use. What lies past a smaller end is moved, evicted, or
+ * written first. -EAGAIN if some of it is still in use after timeout_ns: *left_bytes says how
+ * much; it goes when it is let go of, and is no longer allocated. -EINVAL for a size below 256
+ * KiB, not above the reserve or above max_memory_bytes; -ENOMEM: nothing was changed.
+ */
+int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_bytes);
+/* What the cache takes of the system's memory at the moment, and how much of that on huge pages. */
+struct engine_memory {
+	u64 arena_bytes, arena_huge_bytes;
+	u64 table_bytes; /* of folio descriptors */
+	u64 index_bytes; /* of the files' indexes */
+	u64 stuck_bytes; /* past the end of the arena, still in use */
+};
+void engine_memory(struct engine *e, struct engine_memory *out); /* reads files: slow */
+
 void engine_stats(struct engine *e, struct engine_stats *out);
 void engine_stats_reset(struct engine *e); /* maxima, first_throttle, background */
 
@@ -108,6 +127,10 @@ int engine_sync(struct engine *e);
  * goes on by itself. -ENOMEM: no memory for a task.
  */
 int engine_sync_progress(struct engine *e, int (*progress)(void *ctx, u64 pages), void *ctx);
+/* The writeback of an engine, for who traces it (writeback/trace.h). */
+struct writeback;
+struct writeback *engine_writeback(struct engine *e);
+
 /* Drops all clean folios, as /proc/sys/vm/drop_caches does. Returns pages dropped. */
 u64 engine_drop_caches(struct engine *e);
 /* Audits: recomputes every ledger from the state words; false and a text if they differ. */

@@ -90,6 +90,20 @@ void *inode_owner(const struct inode *inode);
 /* Bytes that are not safe: of pages dirty or in flight, in whole pages. */
 u64 inode_unwritten_bytes(struct inode *inode);
 /*
+ * Shows the dirty bytes below the size, in file order, in pieces that lie in one place in memory until
+ * fn returns; fn calls nothing of the engine. In an engine with contents.
+ */
+void inode_show_unwritten(struct inode *inode,
+			  void (*fn)(void *ctx, u64 offset, const void *data, u64 length),
+			  void *ctx);
+/* That of the first write-out that failed, of data that is not safe yet; or 0. */
+int inode_error(struct inode *inode);
+/*
+ * Gives up, on purpose, all that is cached of it, dirty or not; the size becomes the store's, and the
+ * error of what could not be written ends. Waits for what is in flight.
+ */
+int inode_forget(struct inode *inode);
+/*
  * Sets the size; what is cut off is gone. 0, -EFBIG, or the store's error: what is cut off is gone
  * from the cache all the same, and the size is as asked for, but the device may still hold more.
  */

@@ -17,10 +17,11 @@ static_assert(FILE_MAX_BYTES >> PAGE_SHIFT <= INDEX_MAX_PAGES, "every page has a
 struct engine {
 	struct cache cache;
 	struct writeback all;
-	struct mutex inodes_lock; /* protects the lists and inodes' walkers */
+	struct mutex inodes_lock; /* protects the lists, inodes' walkers and last_ino */
 	struct list_node inodes, syncers;
 	struct cond inodes_left; /* an inode has no walker any more */
-	_Atomic u64 lent_pages;  /* of folios on loan */
+	u64 last_ino;
+	_Atomic u64 lent_pages; /* of folios on loan */
 };
 
 struct file {
@@ -39,6 +40,7 @@ struct read {
 	struct buffers to;
 	u64 position, end;
 	unsigned flags; /* enum file_io_flags */
+	bool goes_on;   /* the two pages behind what was read are known to be cached */
 };
 
 /* A write in progress; the step is [position, position + bytes). */

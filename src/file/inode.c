@@ -39,6 +39,7 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 		     e->all.policy.max_order, &wb->ledger);
 	inode->m.ops = &inode_mapping_ops;
 	mutex_lock(&e->inodes_lock);
+	inode->ino = ++e->last_ino;
 	list_add_tail(&e->inodes, &inode->all);
 	mutex_unlock(&e->inodes_lock);
 	*out = inode;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffered reads: folio by folio, each found or brought in by readahead, made valid where
- * it is not, copied. Linux writeback reference, section 7, for what is read when.
+ * Buffered reads: folio by folio, each found (hit.c), or else brought in by readahead, made valid
+ * where it is not, copied. Linux writeback reference, section 7, for what is read when.
  */
 #include "cache/fill.h"
-#include "file/inner.h"
+#include "file/hit.h"
 #include <errno.h>
 
-#define READ_BATCH 15 /* folios of one lookup */
+#define READ_BATCH 15 /* folios between two points where others get their turn */
 
 static struct readahead_limits limits_of_read(const struct read *r)
 {
@@ -79,6 +79,14 @@ static struct block_run wanted(const struct read *r, const struct folio *f)
 	return (struct block_run){ first, (u32)(end - first) };
 }
 
+/* Whether the folio is the one at the read's position. With the folio locked. */
+static bool is_at(const struct read *r, const struct folio *f)
+{
+	u64 page = r->position >> PAGE_SHIFT;
+
+	return f->mapping == &r->file->inode->m && page >= f->index && page < folio_end(f);
+}
+
 /*
  * Makes what the read wants of the folio valid. -ESTALE: the folio is no longer the one at
  * this place, look again.
@@ -93,8 +101,7 @@ static int make_valid(struct read *r, struct folio *f)
 	if (r->flags & FILE_IO_NOWAIT)
 		return -EAGAIN;
 	folio_lock(f);
-	if (f->mapping != &inode->m || r->position >> PAGE_SHIFT < f->index ||
-	    r->position >> PAGE_SHIFT >= folio_end(f)) {
+	if (!is_at(r, f)) {
 		folio_unlock(f);
 		return -ESTALE;
 	}
@@ -111,17 +118,66 @@ static int make_valid(struct read *r, struct folio *f)
 	return rc;
 }
 
-static void copy_out(struct read *r, struct folio *f)
+static bool uses(const struct read *r)
 {
-	u64 n = min_u64(r->end, folio_end(f) << PAGE_SHIFT) - r->position;
+	return !atomic_load_explicit(&r->file->noreuse, memory_order_relaxed) &&
+	       !(r->flags & FILE_IO_DONTCACHE);
+}
 
-	buffers_fill(&r->to, folio_address(f, r->position), n);
+/* n bytes of one folio have been copied. */
+static void copied(struct read *r, u64 n)
+{
 	world_spend(COST_LOOKUP, 1);
 	world_spend(COST_COPY, div_roundup(n, PAGE_SIZE));
 	r->position += n;
-	if (!atomic_load_explicit(&r->file->noreuse, memory_order_relaxed) &&
-	    !(r->flags & FILE_IO_DONTCACHE))
+}
+
+/* Copies from a pinned folio if what is wanted of it is valid and does not change meanwhile. */
+static bool copy_valid(struct read *r, struct folio *f, u64 n)
+{
+	struct buffers to = r->to;
+	struct block_run want;
+	u32 seq;
+
+	if (!folio_look(f, &seq))
+		return false;
+	want = wanted(r, f);
+	if (!mapping_blocks_uptodate(&r->file->inode->m, f, want.first, want.count))
+		return false;
+	buffers_fill(&to, folio_address(f, r->position), n);
+	if (!folio_unchanged(f, seq))
+		return false;
+	r->to = to;
+	return true;
+}
+
+/* Copies from a pinned folio that was just valid: 0, -ESTALE: look again, -EAGAIN. */
+static int copy_out(struct read *r, struct folio *f)
+{
+	u64 n = min_u64(r->end, folio_end(f) << PAGE_SHIFT) - r->position;
+
+	if (!copy_valid(r, f, n)) {
+		struct block_run want;
+		bool valid = false;
+
+		if (!(r->flags & FILE_IO_NOWAIT))
+			folio_lock(f);
+		else if (!folio_trylock(f))
+			return -EAGAIN;
+		if (is_at(r, f)) {
+			want = wanted(r, f);
+			valid = folio_blocks_uptodate(f, want.first, want.count);
+		}
+		if (valid)
+			buffers_fill(&r->to, folio_address(f, r->position), n);
+		folio_unlock(f);
+		if (!valid)
+			return -ESTALE;
+	}
+	copied(r, n);
+	if (uses(r))
 		folio_mark_accessed(f);
+	return 0;
 }
 
 /* Ends the use of a folio; one that was only brought in for this and is read to its end goes. */
@@ -139,20 +195,23 @@ static void done_with(struct read *r, struct folio *f)
 	folio_unpin(c, f);
 }
 
-/* Copies what is valid and needs nothing else, many folios for one lookup; false: nothing was. */
-static bool read_valid(struct read *r)
+/* Copies what is valid and needs nothing else; false: nothing was. */
+static bool read_hits(struct read *r)
 {
-	struct mapping *m = &r->file->inode->m;
-	struct folio *batch[READ_BATCH];
-	u32 n = mapping_find_valid(m, r->position >> PAGE_SHIFT, pages_of(r->end), batch,
-				   READ_BATCH);
+	u32 folios = 0;
 
-	for (u32 i = 0; i < n; i++) {
-		copy_out(r, batch[i]);
-		done_with(r, batch[i]);
+	if (r->flags & FILE_IO_DONTCACHE) /* it may have to drop what it has read */
+		return false;
+	while (folios < READ_BATCH && r->position < r->end) {
+		u64 n = hit_read(r, uses(r));
+
+		if (!n)
+			break;
+		copied(r, n);
+		folios++;
 	}
 	world_breathe();
-	return n > 0;
+	return folios > 0;
 }
 
 struct folio *read_folio(struct read *r, int *error)
@@ -182,26 +241,24 @@ static int read_step(struct read *r)
 	int rc;
 	struct folio *f = read_folio(r, &rc);
 
+	r->goes_on = false;
 	if (f) {
-		copy_out(r, f);
+		rc = copy_out(r, f);
 		done_with(r, f);
 	}
 	world_breathe();
 	return rc == -ESTALE ? 0 : rc;
 }
 
+/*
+ * Notes where the read ended, for a miss right behind it. Readers who share an open file share
+ * that word too, so it is left alone where no such miss is in sight; but not in the simulated world,
+ * where each read counts as it does in Linux.
+ */
 void read_note_end(struct read *r)
 {
-	struct file *f = r->file;
-
-	if (r->flags & FILE_IO_NOWAIT) {
-		if (!mutex_trylock(&f->ra_lock))
-			return;
-	} else {
-		mutex_lock(&f->ra_lock);
-	}
-	f->ra.previous_end = r->position;
-	mutex_unlock(&f->ra_lock);
+	if (!r->goes_on || world_is_sim())
+		atomic_store_explicit(&r->file->ra.previous_end, r->position, memory_order_relaxed);
 }
 
 static ssize_t read_cached(struct read *r, size_t length)
@@ -219,7 +276,7 @@ static ssize_t read_cached(struct read *r, size_t length)
 	}
 	r->end = min_u64(offset + length, size_now(inode));
 	while (r->position < r->end && !rc)
-		if (!read_valid(r))
+		if (!read_hits(r))
 			rc = read_step(r);
 	if (r->position > offset)
 		read_note_end(r);

@@ -7,12 +7,13 @@
  *
  * Under write_lock=inode the file's lock is held for the whole call, the sleep included
  * (2.1). Under write_lock=folio sleeping happens outside all locks, and writers within the
- * file's size share the lock, so they only meet on the same folio.
+ * file's size share the lock, or need none where the folio is there (hit.c), so they only meet on
+ * the same folio.
  *
  * What a small write does to a large clean folio is the policy's choice (section 12).
  */
 #include "cache/fill.h"
-#include "file/inner.h"
+#include "file/hit.h"
 #include <errno.h>
 
 #define SMALL_WRITE_FACTOR 4 /* a folio at least so many times the write is large */
@@ -220,21 +221,63 @@ static int reserve_step(struct write *w)
 	}
 }
 
-/* Puts the step's bytes into its folio. */
+/* Puts the step's bytes into its locked folio. */
 static void copy_in(struct write *w, struct folio *f)
 {
-	if (w->zeros)
+	if (w->zeros) {
 		folio_zero_bytes(f, w->position, w->bytes);
-	else
+	} else {
+		folio_change_begin(f);
 		buffers_drain(&w->from, folio_address(f, w->position), w->bytes);
+		folio_change_end(f);
+	}
 	world_spend(COST_LOOKUP, 1);
 	world_spend(COST_COPY, div_roundup(w->bytes, PAGE_SIZE));
+}
+
+/* Makes the step's blocks in its locked, pinned folio dirty. */
+static struct dirtied set_dirty(const struct write *w, struct folio *f)
+{
+	u32 size = w->inode->block_bytes;
+	u64 first = w->position / size, end = div_roundup(w->position + w->bytes, size);
+
+	return folio_set_dirty(f, first, (u32)(end - first));
+}
+
+/*
+ * A step whose folio is cached and free, under that folio's lock alone; false: it is not, and
+ * nothing was done.
+ */
+static bool write_hit(struct write *w)
+{
+	struct cache *c = w->inode->m.cache;
+	bool dirty = false;
+	struct folio *f;
+
+	if (inode_policy(w->inode)->small_write != SMALL_WRITE_KEEP)
+		return false;
+	f = hit_lock(w->inode, w->position, w->bytes, &dirty);
+	if (!f)
+		return false;
+	w->bytes = min_u64(w->bytes, (folio_end(f) << PAGE_SHIFT) - w->position);
+	copy_in(w, f);
+	if (!(w->flags & FILE_IO_DONTCACHE))
+		folio_mark_accessed(f);
+	if (!dirty) {
+		folio_pin(f);
+		account(w, f, set_dirty(w, f));
+		folio_unlock(f);
+		folio_unpin(c, f);
+	} else {
+		folio_unlock(f);
+	}
+	w->position += w->bytes;
+	return true;
 }
 
 int write_step(struct write *w)
 {
 	struct mapping *m = &w->inode->m;
-	u32 size = w->inode->block_bytes;
 	struct dirtied d;
 	struct folio *f;
 	int rc = reserve_step(w);
@@ -251,8 +294,7 @@ int write_step(struct write *w)
 		return rc;
 	}
 	copy_in(w, f);
-	d = folio_set_dirty(f, w->position / size,
-			    (u32)(div_roundup(w->position + w->bytes, size) - w->position / size));
+	d = set_dirty(w, f);
 	if (!(w->flags & FILE_IO_DONTCACHE))
 		folio_mark_accessed(f);
 	if (w->position + w->bytes > size_now(w->inode))
@@ -349,6 +391,10 @@ static int write_shared(struct write *w)
 		rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
 		if (rc)
 			break;
+		if (write_hit(w)) {
+			world_breathe();
+			continue;
+		}
 		alone = lock_for_step(w);
 		if (alone < 0)
 			return alone;

@@ -81,13 +81,14 @@ static void tick(void *ctx, u64 now_ns)
 static void work(void *arg)
 {
 	struct lab *lab = arg;
-	typeof(run_case) *run = lab->options->record ? run_case_recorded : run_case;
+	const struct case_watch watch = { lab->options->record, lab->options->trace };
 	size_t i;
 
 	while ((i = lab->next++) < lab->plan->count) {
 		struct share *s = &lab->shares[i];
 
-		run(lab->plan->experiment, s->c, lab->options->seed, tick, s, &lab->results[i]);
+		run_case_watched(lab->plan->experiment, s->c, lab->options->seed, tick, s, &watch,
+				 &lab->results[i]);
 		s->virtual_ns = (u64)(lab->results[i].virtual_s * NSEC_PER_SEC);
 		s->done = true;
 		lab->done++;
@@ -121,7 +122,7 @@ int lab_run(const struct plan *plan, const struct lab_options *o, struct lab_res
 	unsigned workers =
 		o->jobs ? o->jobs : (unsigned)max_u64(1, (u64)sysconf(_SC_NPROCESSORS_ONLN));
 
-	assert(!world_is_sim());
+	assert(!world_is_sim() && (!o->trace || plan->count == 1));
 	lab.shares = calloc(plan->count, sizeof(*lab.shares));
 	if (!lab.shares)
 		return -ENOMEM;

@@ -33,6 +33,7 @@ struct lab_options {
 	u64 seed;
 	unsigned jobs; /* cases at a time; 0: as many as there are CPUs */
 	bool record;   /* series too; they change no figure */
+	FILE *trace;   /* the decisions of the plan's only case go there as text; NULL: nowhere */
 	/* Called now and then, never twice at once, on some thread of the lab's. May be NULL. */
 	void (*progress)(void *ctx, const struct lab_progress *p);
 	void *progress_ctx;
@@ -47,9 +48,14 @@ void lab_results_finish(struct lab_result *results, size_t count);
 /* run.c: one case, on the calling OS thread. `tick` is called with the virtual time. */
 void run_case(const struct experiment *x, const struct experiment_case *c, u64 seed,
 	      void (*tick)(void *ctx, u64 now_ns), void *tick_ctx, struct lab_result *out);
-/* The same, with its series. */
-void run_case_recorded(const struct experiment *x, const struct experiment_case *c, u64 seed,
-		       void (*tick)(void *ctx, u64 now_ns), void *tick_ctx, struct lab_result *out);
+/* The same, with its series, or its decisions as text; no figure depends on that. */
+struct case_watch {
+	bool record;
+	FILE *trace; /* or NULL */
+};
+void run_case_watched(const struct experiment *x, const struct experiment_case *c, u64 seed,
+		      void (*tick)(void *ctx, u64 now_ns), void *tick_ctx,
+		      const struct case_watch *watch, struct lab_result *out);
 /* How long a case takes in virtual time, by its jobs' own words and the device's speed. */
 u64 run_guess_ns(const struct experiment *x, const struct experiment_case *c);
 

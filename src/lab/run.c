@@ -12,6 +12,7 @@
  */
 #include "job/engine_sluice.h"
 #include "lab/lab.h"
+#include "lab/trace_text.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ struct run {
 	struct device *device;
 	struct engine *engine;
 	struct job_engine *files;
-	bool record;
+	struct case_watch watch;
 	struct recorder *recorder; /* while the measured phase runs, if it is to be recorded */
 	u64 ticked_ns;
 	/* of the measured phase */
@@ -72,7 +73,9 @@ static int build(struct run *r)
 	    failed(r, engine_add_device(r->engine, r->device, s->read_ahead_kb, s->strict_limit),
 		   "attaching the device") ||
 	    failed(r, engine_sluice_create(r->engine, 0, s->block_bytes, &r->files),
-		   "making the files"))
+		   "making the files") ||
+	    (r->watch.trace &&
+	     failed(r, trace_text_begin(r->engine, r->watch.trace), "starting the trace")))
 		return -1;
 	return 0;
 }
@@ -177,14 +180,16 @@ static void run_phase(struct run *r, size_t i)
 	int error;
 
 	set_device(r, i);
+	snprintf(doing, sizeof(doing), "phase %s", p->name);
+	if (r->watch.trace)
+		trace_text_note(r->watch.trace, doing);
 	if (p->measure)
 		begin_measuring(r);
-	if (p->measure && r->record)
+	if (p->measure && r->watch.record)
 		begin_recording(r, &options);
 	if (r->out->error)
 		return;
 	error = jobs_run(experiment_jobs(r->x, r->c, i), r->files, &options, &results);
-	snprintf(doing, sizeof(doing), "phase %s", p->name);
 	if (failed(r, error, doing))
 		return;
 	if (p->measure)
@@ -316,9 +321,9 @@ static void run_world(struct run *r)
 	sim_destroy(world);
 }
 
-static void run_any(const struct experiment *x, const struct experiment_case *c, u64 seed,
-		    void (*tick)(void *ctx, u64 now_ns), void *tick_ctx, bool record,
-		    struct lab_result *out)
+void run_case_watched(const struct experiment *x, const struct experiment_case *c, u64 seed,
+		      void (*tick)(void *ctx, u64 now_ns), void *tick_ctx,
+		      const struct case_watch *watch, struct lab_result *out)
 {
 	u64 started_ns = world_now_real();
 	struct run *r = calloc(1, sizeof(*r));
@@ -332,7 +337,7 @@ static void run_any(const struct experiment *x, const struct experiment_case *c,
 	}
 	*r = (struct run){ .x = x, .c = c, .out = out, .seed = seed, .tick = tick };
 	r->tick_ctx = tick_ctx;
-	r->record = record;
+	r->watch = *watch;
 	run_world(r);
 	if (r->recorder) /* the measured phase failed */
 		series_destroy(recorder_finish(r->recorder));
@@ -349,13 +354,7 @@ static void run_any(const struct experiment *x, const struct experiment_case *c,
 void run_case(const struct experiment *x, const struct experiment_case *c, u64 seed,
 	      void (*tick)(void *ctx, u64 now_ns), void *tick_ctx, struct lab_result *out)
 {
-	run_any(x, c, seed, tick, tick_ctx, false, out);
-}
-
-void run_case_recorded(const struct experiment *x, const struct experiment_case *c, u64 seed,
-		       void (*tick)(void *ctx, u64 now_ns), void *tick_ctx, struct lab_result *out)
-{
-	run_any(x, c, seed, tick, tick_ctx, true, out);
+	run_case_watched(x, c, seed, tick, tick_ctx, &(struct case_watch){ 0 }, out);
 }
 
 u64 run_guess_ns(const struct experiment *x, const struct experiment_case *c)

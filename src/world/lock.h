@@ -24,9 +24,11 @@
 #define LOCK_RANKS(X)                                                                           \
 	X(NONE, "unranked")         /* not checked: tests */                                    \
 	X(NAMESPACE, "namespace")   /* path tables of job engines */                            \
+	X(RESIZE, "resize")         /* cache.resize_lock: one change of size at a time */       \
 	X(INODES, "inodes")         /* engine.inodes_lock: the list of all inodes */            \
 	X(INODE, "inode")           /* inode.lock: writers of a file against each other */      \
 	X(INVALIDATE, "invalidate") /* inode.invalidate_lock: reads, faults against truncate */ \
+	X(THROTTLE, "throttle")     /* wb.line: tasks over the limit, in order */               \
 	X(WB_WORK, "flusher work")  /* wb.work_lock: queued work of a flusher */                \
 	X(WB_LIST, "flusher lists") /* wb.list_lock: the inode lists of a flusher */            \
 	X(TREE, "tree")             /* mapping.tree_lock: the index and its state words */      \
@@ -34,7 +36,9 @@
 	X(ARENA, "arena")           /* arena.lock: free pages and descriptors */                \
 	X(DOMAIN, "domain")         /* domain.lock: limits and proportions */                   \
 	X(BANDWIDTH, "bandwidth")   /* bandwidth.lock: a device's estimates */                  \
-	X(DEVICE, "device")         /* device internals */
+	X(DEVICE, "device")         /* device internals */                                      \
+	X(EPOCH_CLOCK, "epochs")    /* epoch.c: who moves the clock */                          \
+	X(EPOCH, "retired")         /* epoch.c: what waits to be freed */
 
 enum lock_rank {
 #define RANK_ENUM(name, text) RANK_##name,
@@ -136,6 +140,14 @@ static inline void spin_lock(struct spinlock *l)
 	if (unlikely(!lock_try_word(&l->state, 1)))
 		spin_lock_slow(l);
 	lock_check_taken(l, l->rank, true);
+}
+
+static inline bool spin_trylock(struct spinlock *l)
+{
+	if (!lock_try_word(&l->state, 1))
+		return false;
+	lock_check_taken(l, l->rank, true);
+	return true;
 }
 
 static inline void spin_unlock(struct spinlock *l)
@@ -292,6 +304,12 @@ static inline void rwsem_unlock(struct rwsem *s)
 	assert((was & ~RWSEM_WAITERS) == RWSEM_EXCLUSIVE);
 	if (unlikely(was & RWSEM_WAITERS))
 		rwsem_hand_over(s);
+}
+
+/* Whether anybody holds it or waits for it, at this moment. */
+static inline bool rwsem_is_busy(const struct rwsem *s)
+{
+	return atomic_load_explicit(&s->word, memory_order_relaxed) != 0;
 }
 
 /* For assertions: exclusively by anybody; with SLUICE_CHECKS by the calling task. */

@@ -27,6 +27,11 @@ static _Atomic u64 last_id;
 static _Thread_local struct task *self;
 static _Thread_local struct task self_found; /* of a thread the world did not spawn */
 
+/* What is called at the end of each task, and the key that tells us of the end of a thread. */
+static void (*_Atomic end_hooks[8])(void);
+static pthread_key_t end_key;
+static pthread_once_t end_once = PTHREAD_ONCE_INIT;
+
 void world_init_real(struct world *w, unsigned hz)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -87,11 +92,43 @@ void real_sleep_until(u64 deadline)
 		;
 }
 
+int world_at_task_end(void (*fn)(void))
+{
+	for (size_t i = 0; i < ARRAY_SIZE(end_hooks); i++) {
+		void (*there)(void) = NULL;
+
+		if (atomic_compare_exchange_strong(&end_hooks[i], &there, fn) || there == fn)
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+static void task_ends(void *unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < ARRAY_SIZE(end_hooks); i++) {
+		void (*fn)(void) = atomic_load(&end_hooks[i]);
+
+		if (fn)
+			fn();
+	}
+}
+
+static void make_end_key(void)
+{
+	int error = pthread_key_create(&end_key, task_ends);
+
+	assert(!error);
+	(void)error;
+}
+
 struct task *real_self(void)
 {
 	if (unlikely(!self)) {
 		self = &self_found;
 		task_init(self, atomic_fetch_add(&last_id, 1) + 1, "thread", NULL, NULL);
+		pthread_once(&end_once, make_end_key);
+		pthread_setspecific(end_key, self);
 	}
 	return self;
 }
@@ -103,6 +140,7 @@ static void *thread_main(void *arg)
 	self = &me->task;
 	world_bind(me->world);
 	me->task.fn(me->task.arg);
+	task_ends(NULL);
 #ifdef SLUICE_CHECKS
 	assert(!me->task.held_count); /* it ends with a lock held */
 #endif

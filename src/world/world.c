@@ -4,6 +4,7 @@
  * calling OS thread is bound to.
  */
 #include "world/world.h"
+#include "world/epoch.h"
 #include "world/task.h"
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +36,7 @@ int world_park_for(const _Atomic u32 *word, u32 value, u64 deadline, const char 
 {
 #ifdef SLUICE_CHECKS
 	assert(!world_self()->held_spins); /* nothing may wait under a spinlock */
+	assert(!world_is_reading());       /* nor in a read section */
 #endif
 	return world_is_sim() ? sim_park(world_current, word, value, deadline, what)
 			      : real_park(word, value, deadline);
@@ -54,6 +56,7 @@ void world_sleep_until(u64 deadline)
 {
 #ifdef SLUICE_CHECKS
 	assert(!world_self()->held_spins);
+	assert(!world_is_reading());
 #endif
 	if (world_is_sim())
 		sim_sleep_until(world_current, deadline);

@@ -125,6 +125,13 @@ void world_join(struct task *t);
 u64 world_task_id(void);
 const char *world_task_name(void);
 
+/*
+ * Real world: fn is called in each task that ends from now on, whoever made its thread, if it ever
+ * was in the world (asked for its id, waited, or had its words of storage). For what a module keeps
+ * for each thread. The same fn is entered once. 0, or -ENOSPC after 8 of them.
+ */
+int world_at_task_end(void (*fn)(void));
+
 /* 64-bit words of task-local storage, zero in a new task. */
 u64 *world_local(unsigned slot);
 

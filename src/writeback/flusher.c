@@ -48,12 +48,17 @@ static s64 write_inode(struct wb *wb, struct wb_work *work, struct inode *inode,
 		pass.cyclic = false;
 		pass.last = INDEX_MAX_PAGES - 1;
 	}
+	if (trace_on())
+		trace_single_inode(wb, inode, slice, 0, TRACE_WRITEBACK_SINGLE_INODE_START);
 	inode_write_pages(inode, &pass, wb->runs);
-	if (work->pages != BUDGET_ALL)
-		work->pages -= slice - pass.budget;
 	wrote = slice - pass.budget;
+	if (trace_on())
+		trace_single_inode(wb, inode, pass.budget, wrote, TRACE_WRITEBACK_SINGLE_INODE);
+	if (work->pages != BUDGET_ALL)
+		work->pages -= wrote;
 	spin_lock(&wb->list_lock);
 	inode->state &= ~(u32)INODE_SYNC;
+	work->wrote += wrote;
 	wb_requeue(wb, inode, &pass, cutoff);
 	wrote += !(inode->state & INODE_DIRTY);
 	atomic_fetch_add(&inode->sync_waiters, 1);
@@ -92,7 +97,8 @@ static bool gives_way(struct wb *wb, const struct wb_work *work)
 	return !over;
 }
 
-static void do_work(struct wb *wb, struct wb_work *work)
+/* Returns the pages that were taken. */
+static s64 do_work(struct wb *wb, struct wb_work *work)
 {
 	u64 start = world_jiffies(), cutoff = start;
 	/*
@@ -100,6 +106,8 @@ static void do_work(struct wb *wb, struct wb_work *work)
 	 * (world.h), and what he dirtied then looks younger than the work.
 	 */
 	bool take_all = work->sync;
+	u64 moved;
+	s64 progress;
 
 	spin_lock(&wb->list_lock);
 	while (!gives_way(wb, work)) {
@@ -113,12 +121,20 @@ static void do_work(struct wb *wb, struct wb_work *work)
 			else
 				cutoff = take_all ? UINT64_MAX : start;
 			take_all = false;
-			wb_queue_io(wb, cutoff);
+			moved = wb_queue_io(wb, cutoff);
+			if (trace_on())
+				trace_queue_io(wb, work, cutoff, moved);
 		}
-		if (!write_round(wb, work, cutoff) && queued)
+		if (trace_on())
+			trace_work(wb, work, TRACE_WRITEBACK_START);
+		progress = write_round(wb, work, cutoff);
+		if (trace_on())
+			trace_work(wb, work, TRACE_WRITEBACK_WRITTEN);
+		if (!progress && queued)
 			break;
 	}
 	spin_unlock(&wb->list_lock);
+	return work->wrote;
 }
 
 static struct wb_work *next_work(struct wb *wb)
@@ -144,7 +160,7 @@ static s64 everything(struct wb *wb)
 	return (s64)(writeback_dirty(wb->all) + inodes);
 }
 
-static void check_start_all(struct wb *wb)
+static s64 check_start_all(struct wb *wb)
 {
 	struct wb_work work = { .reason = WB_REASON_VMSCAN };
 	bool wanted;
@@ -154,49 +170,51 @@ static void check_start_all(struct wb *wb)
 	wb->start_all = false;
 	spin_unlock(&wb->list_lock);
 	work.pages = wanted ? everything(wb) : 0;
-	if (work.pages)
-		do_work(wb, &work);
+	return work.pages ? do_work(wb, &work) : 0;
 }
 
-static void check_old_data(struct wb *wb)
+static s64 check_old_data(struct wb *wb)
 {
 	u64 interval = (u64)writeback_vm(wb->all).dirty_writeback_centisecs * world_hz() / 100;
 	struct wb_work work = { .for_kupdate = true, .reason = WB_REASON_PERIODIC };
 
 	if (!interval || world_jiffies() < wb->last_old_flush + interval)
-		return;
+		return 0;
 	wb->last_old_flush = world_jiffies();
 	work.pages = everything(wb);
-	if (work.pages)
-		do_work(wb, &work);
+	return work.pages ? do_work(wb, &work) : 0;
 }
 
-static void check_background(struct wb *wb)
+static s64 check_background(struct wb *wb)
 {
 	struct wb_work work = { .for_background = true,
 				.pages = BUDGET_ALL,
 				.reason = WB_REASON_BACKGROUND };
 
-	if (wb_over_background(wb))
-		do_work(wb, &work);
+	return wb_over_background(wb) ? do_work(wb, &work) : 0;
 }
 
 static void run_once(struct wb *wb)
 {
 	u64 interval_ns = writeback_interval_ns(wb->all);
 	struct wb_work *work;
+	s64 wrote = 0;
 
 	atomic_store(&wb->running, 1);
 	while ((work = next_work(wb))) {
 		struct completion *done = work->done;
 
-		do_work(wb, work);
+		if (trace_on())
+			trace_work(wb, work, TRACE_WRITEBACK_EXEC);
+		wrote += do_work(wb, work);
 		if (done)
 			completion_done(done);
 	}
-	check_start_all(wb);
-	check_old_data(wb);
-	check_background(wb);
+	wrote += check_start_all(wb);
+	wrote += check_old_data(wb);
+	wrote += check_background(wb);
+	if (trace_on())
+		trace_pages_written(wb, wrote);
 	spin_lock(&wb->list_lock);
 	wb->wake_ns = wb->dirty_inodes && interval_ns ? world_now() + interval_ns : WORLD_NEVER;
 	spin_unlock(&wb->list_lock);

@@ -22,6 +22,8 @@ void wb_wake(struct wb *wb)
 
 void wb_queue_work(struct wb *wb, struct wb_work *work)
 {
+	if (trace_on())
+		trace_work(wb, work, TRACE_WRITEBACK_QUEUE);
 	spin_lock(&wb->list_lock);
 	list_add_tail(&wb->work, &work->link);
 	spin_unlock(&wb->list_lock);
@@ -92,9 +94,10 @@ void inode_detach(struct inode *inode)
 	}
 }
 
-void wb_queue_io(struct wb *wb, u64 cutoff)
+u64 wb_queue_io(struct wb *wb, u64 cutoff)
 {
 	struct list_node expired;
+	u64 moved = 0;
 
 	list_splice(&wb->io, &wb->more_io);
 	/* oldest first: it ends up nearest to the back, behind those of earlier rounds */
@@ -106,8 +109,10 @@ void wb_queue_io(struct wb *wb, u64 cutoff)
 			break;
 		list_del(&inode->link);
 		list_add(&expired, &inode->link);
+		moved++;
 	}
 	list_splice(&wb->io, &expired);
+	return moved;
 }
 
 /* To the young end of `dirty`; time moves only if it would be out of order. */

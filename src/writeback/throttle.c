@@ -12,12 +12,22 @@
  *
  * The policy's accounting decides what is read as dirty and what a write is charged; the
  * law is the same.
+ *
+ * Over the limit there is nothing to owe, only waiting for dirty to fall. Where writers sleep with
+ * their file's lock held, that lock makes them a queue. Where they sleep without (write_lock=folio),
+ * whoever happened to look at the right moment would go on, and one with bad luck could wait
+ * for ever. So there they stand in line, first come first served: only the first looks, more
+ * often than a pause is long, since he looks for all; and near the limit nobody goes on before those
+ * who are in line.
  */
 #include "writeback/pause.h"
 #include "writeback/position.h"
 #include "writeback/ratelimit.h"
 #include "writeback/wb.h"
 #include <errno.h>
+
+#define LINE_LOOKS_PER_SEC 100 /* of the first in line */
+#define LINE_MATTERS       2   /* below a position ratio of 1/2 */
 
 /* Task-local words. */
 enum { LOCAL_DIRTIED, LOCAL_INTERVAL, LOCAL_PAUSED_WHEN };
@@ -27,12 +37,14 @@ struct dirtier {
 	u64 *nr_dirtied;
 	u64 *interval; /* nr_dirtied_pause + 1, or 0 in a new task */
 	u64 *dirty_paused_when;
+	bool in_line; /* holds the line of its device */
 };
 
 static struct dirtier dirtier_self(void)
 {
-	return (struct dirtier){ world_local(LOCAL_DIRTIED), world_local(LOCAL_INTERVAL),
-				 world_local(LOCAL_PAUSED_WHEN) };
+	return (struct dirtier){ .nr_dirtied = world_local(LOCAL_DIRTIED),
+				 .interval = world_local(LOCAL_INTERVAL),
+				 .dirty_paused_when = world_local(LOCAL_PAUSED_WHEN) };
 }
 
 static u64 interval_of(const struct dirtier *t)
@@ -57,6 +69,7 @@ void throttle_charge(struct writeback *all, u32 pages)
 struct look {
 	u64 now; /* jiffies */
 	struct limits limits;
+	u64 started;  /* when the task came to be looked at: `now` of its first look */
 	u64 nr_dirty; /* without writeback */
 	struct position at;
 	u64 pos_ratio;
@@ -77,6 +90,8 @@ static void take_look(struct wb *wb, struct look *k)
 		.strictlimit = wb->strict_limit,
 		.floor_in_position = p->wb_floor == WB_FLOOR_POSITION,
 	};
+	if (trace_on())
+		trace_global_dirty_state(wb, &k->limits);
 }
 
 /* The device's side of a look; not needed while the whole cache is running free. */
@@ -108,8 +123,11 @@ static bool runs_free(struct wb *wb, struct look *k, u64 *interval)
 
 static void wake_flusher(struct wb *wb)
 {
-	if (!atomic_load_explicit(&wb->running, memory_order_relaxed))
-		wb_wake(wb);
+	if (atomic_load_explicit(&wb->running, memory_order_relaxed))
+		return;
+	if (trace_on())
+		trace_wake_background(wb);
+	wb_wake(wb);
 }
 
 /* Step 6, and the reading of what it updates. Returns dirty_ratelimit; *avg_bw too. */
@@ -142,6 +160,10 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 		ratelimit_update(&wb->bw, &in);
 		bandwidth_update_write(&wb->bw, elapsed, written, hz);
 		bandwidth_stamp(&wb->bw, k->now, dirtied, written);
+		if (trace_on())
+			trace_bdi_dirty_ratelimit(
+				wb, in.dirty_rate,
+				position_scale(wb->bw.dirty_ratelimit, k->pos_ratio));
 	}
 	ratelimit = wb->bw.dirty_ratelimit;
 	*avg_bw = wb->bw.avg_write_bw;
@@ -149,11 +171,11 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 	return ratelimit;
 }
 
-static void note_sleep(struct writeback *all, u64 ticks)
+static void note_sleep(struct writeback *all, u64 ns)
 {
 	spin_lock(&all->lock);
 	all->stats.sleeps++;
-	all->stats.sleep_ns += ticks * (NSEC_PER_SEC / world_hz());
+	all->stats.sleep_ns += ns;
 	writeback_note(all, &all->stats.first_sleep, true);
 	spin_unlock(&all->lock);
 }
@@ -178,52 +200,166 @@ static u64 wb_stat_error(const struct writeback *all)
 	return (u64)all->cpus * 8 * (1 + ilog2(all->cpus));
 }
 
+/* Goes to the end of the line, and comes back as the first in it, after so many jiffies. */
+static u64 join_line(struct wb *wb, struct dirtier *t)
+{
+	u64 start = world_now(), jiffies = world_jiffies();
+
+	assert(!t->in_line);
+	rwsem_lock(&wb->line);
+	t->in_line = true;
+	if (world_now() > start)
+		note_sleep(wb->all, world_now() - start);
+	return world_jiffies() - jiffies;
+}
+
+static void leave_line(struct wb *wb, struct dirtier *t)
+{
+	if (!t->in_line)
+		return;
+	rwsem_unlock(&wb->line);
+	t->in_line = false;
+}
+
+static u64 line_ticks(void)
+{
+	return div_roundup(world_hz(), LINE_LOOKS_PER_SEC);
+}
+
+/* The first in line waits a little for dirty to fall. */
+static void wait_in_line(struct wb *wb)
+{
+	u64 ticks = line_ticks();
+
+	note_sleep(wb->all, ticks * (NSEC_PER_SEC / world_hz()));
+	device_note_throttled(wb->device);
+	world_sleep_jiffies(ticks);
+}
+
 enum outcome { DONE, AGAIN, WOULD_SLEEP };
+
+/* What a look above the free running ceiling led to: pages paid for in `period`, of it `pause`. */
+struct payment {
+	u64 ratelimit, task_ratelimit, pages, period;
+	s64 pause;
+};
+
+static void trace_payment(struct wb *wb, const struct look *k, const struct dirtier *t,
+			  const struct payment *p, bool too_short)
+{
+	u64 setpoint = position_setpoint(&k->at);
+	const struct trace_balance b = {
+		.limit = k->at.limit,
+		.setpoint = setpoint,
+		.dirty = k->at.dirty,
+		.wb_setpoint = setpoint * k->at.wb_thresh / (k->at.thresh + 1),
+		.wb_dirty = k->at.wb_dirty,
+		.dirty_ratelimit = p->ratelimit,
+		.task_ratelimit = p->task_ratelimit,
+		.dirtied = p->pages,
+		.dirtied_pause = interval_of(t),
+		.paused = k->now - k->started,
+		.pause = too_short && p->pause > 0 ? 0 : p->pause, /* not slept */
+		.period = p->period,
+		.think = *t->dirty_paused_when ? k->now - *t->dirty_paused_when : 0,
+	};
+
+	trace_balance_dirty_pages(wb, &b);
+}
+
+/*
+ * Whether the task has to do with the line of its device. Far enough below the limit nobody asks who
+ * is still in it, or it would never end between tasks that come again and again.
+ */
+static bool queues(struct wb *wb, const struct look *k, const struct dirtier *t, bool waits)
+{
+	if (wb->all->policy.write_lock != WRITE_LOCK_FOLIO)
+		return false;
+	return waits || t->in_line ||
+	       (k->pos_ratio < POSITION_ONE / LINE_MATTERS && rwsem_is_busy(&wb->line));
+}
+
+/*
+ * One step in line: into it, a wait as the first of it, or out of it. Who has waited owes nothing
+ * more, and looks again after the next page: with small turns everybody has his soon.
+ */
+static enum outcome queue_up(struct wb *wb, struct look *k, struct dirtier *t, struct payment *p,
+			     bool waits)
+{
+	if (!t->in_line) {
+		p->pause = (s64)join_line(wb, t);
+		if (trace_on())
+			trace_payment(wb, k, t, p, false);
+		return AGAIN;
+	}
+	p->pause = waits ? (s64)line_ticks() : 0;
+	if (trace_on())
+		trace_payment(wb, k, t, p, false);
+	if (waits) {
+		wait_in_line(wb);
+		return AGAIN;
+	}
+	leave_line(wb, t);
+	*t->dirty_paused_when = k->now;
+	*t->nr_dirtied = 0;
+	*t->interval = 1 + 1;
+	return DONE;
+}
 
 /* Steps 7 to 12, above the free running ceiling. */
 static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pages_dirtied,
 			bool nowait)
 {
-	u64 avg_bw, ratelimit = update_estimates(wb, k, &avg_bw), period, now = k->now;
-	u64 task_ratelimit = position_scale(ratelimit, k->pos_ratio);
+	u64 avg_bw, ratelimit = update_estimates(wb, k, &avg_bw), now = k->now;
+	struct payment p = { .ratelimit = ratelimit,
+			     .task_ratelimit = position_scale(ratelimit, k->pos_ratio),
+			     .pages = pages_dirtied };
 	struct pauses plan =
-		pause_plan(k->at.wb_dirty, avg_bw, ratelimit, task_ratelimit, world_hz());
-	s64 pause;
+		pause_plan(k->at.wb_dirty, avg_bw, ratelimit, p.task_ratelimit, world_hz());
+	/* over the limit a task goes on only if this device has next to nothing dirty */
+	bool waits = !p.task_ratelimit && k->at.wb_dirty > wb_stat_error(wb->all);
+	bool too_short = false;
 
-	if (task_ratelimit) {
-		period = world_hz() * pages_dirtied / task_ratelimit;
-		pause = (s64)period;
+	if (queues(wb, k, t, waits))
+		return nowait ? WOULD_SLEEP : queue_up(wb, k, t, &p, waits);
+	if (p.task_ratelimit) {
+		p.period = world_hz() * pages_dirtied / p.task_ratelimit;
+		p.pause = (s64)p.period;
 		if (*t->dirty_paused_when)
-			pause -= (s64)(now - *t->dirty_paused_when);
-		if (pause < (s64)plan.min_pause) {
-			skip_pause(t, pause, period, pages_dirtied, now);
-			return DONE;
-		}
-		if (pause > (s64)plan.max_pause) {
-			now += min_u64((u64)pause - plan.max_pause, plan.max_pause);
-			pause = (s64)plan.max_pause;
+			p.pause -= (s64)(now - *t->dirty_paused_when);
+		too_short = p.pause < (s64)plan.min_pause;
+		if (p.pause > (s64)plan.max_pause) {
+			now += min_u64((u64)p.pause - plan.max_pause, plan.max_pause);
+			p.pause = (s64)plan.max_pause;
 		}
 	} else {
-		pause = (s64)plan.max_pause;
+		p.period = plan.max_pause;
+		p.pause = (s64)plan.max_pause;
+	}
+	if (trace_on())
+		trace_payment(wb, k, t, &p, too_short);
+	if (too_short) {
+		skip_pause(t, p.pause, p.period, pages_dirtied, now);
+		return DONE;
 	}
 	if (nowait)
 		return WOULD_SLEEP;
-	note_sleep(wb->all, (u64)pause);
+	note_sleep(wb->all, (u64)p.pause * (NSEC_PER_SEC / world_hz()));
 	device_note_throttled(wb->device);
-	world_sleep_jiffies((u64)pause);
-	*t->dirty_paused_when = now + (u64)pause;
+	world_sleep_jiffies((u64)p.pause);
+	*t->dirty_paused_when = now + (u64)p.pause;
 	*t->nr_dirtied = 0;
 	*t->interval = plan.nr_dirtied_pause + 1;
-	/* over the limit a task goes on only if this device has next to nothing dirty */
-	return task_ratelimit || k->at.wb_dirty <= wb_stat_error(wb->all) ? DONE : AGAIN;
+	return waits ? AGAIN : DONE;
 }
 
 static int balance(struct wb *wb, struct dirtier *t, u64 pages_dirtied, bool nowait)
 {
 	struct writeback *all = wb->all;
+	u64 started = world_jiffies();
 
 	for (;;) {
-		struct look k;
+		struct look k = { .started = started };
 		u64 interval;
 		bool free;
 
@@ -235,6 +371,7 @@ static int balance(struct wb *wb, struct dirtier *t, u64 pages_dirtied, bool now
 			*t->dirty_paused_when = k.now;
 			*t->nr_dirtied = 0;
 			*t->interval = interval + 1;
+			leave_line(wb, t);
 			return 0;
 		}
 		wake_flusher(wb);

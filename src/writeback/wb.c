@@ -172,6 +172,7 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 void writeback_finish(struct writeback *all)
 {
 	assert(!all->count);
+	trace_finish(&all->trace);
 	free(all->cpu);
 }
 
@@ -202,6 +203,7 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	ledger_init(&wb->ledger);
 	spin_init(&wb->list_lock, RANK_WB_LIST);
 	spin_init(&wb->bw_lock, RANK_BANDWIDTH);
+	rwsem_init(&wb->line, RANK_THROTTLE);
 	list_init(&wb->dirty);
 	list_init(&wb->io);
 	list_init(&wb->more_io);
@@ -290,6 +292,8 @@ bool wb_over_background(struct wb *wb)
 	struct limits l = writeback_limits(all);
 	u64 dirty = writeback_dirty(all);
 
+	if (trace_on())
+		trace_global_dirty_state(wb, &l);
 	return dirty > l.bg ||
 	       account_dirty(&all->policy, &wb->ledger) > wb_threshold(wb, l.bg, dirty);
 }

@@ -15,6 +15,7 @@
 #include "ledger/limits.h"
 #include "ledger/proportion.h"
 #include "writeback/policy.h"
+#include "writeback/trace.h"
 
 #define WB_MAX 16 /* devices of one cache */
 
@@ -65,6 +66,7 @@ struct writeback {
 	struct wb_cpu *cpu;          /* [cpus] */
 	_Atomic u32 ratelimit_pages; /* per-CPU poll limit */
 	_Atomic u64 bg_thresh;       /* as last computed: a hint for statistics */
+	struct trace_slot trace;     /* who watches decisions */
 
 	struct spinlock lock; /* protects the rest, and every wb's proportion */
 	struct hard_limit hard;
@@ -75,6 +77,7 @@ struct writeback {
 /* One piece of work for a flusher. */
 struct wb_work {
 	s64 pages; /* budget left */
+	s64 wrote; /* taken so far */
 	bool sync, tagged, for_background, for_kupdate;
 	enum wb_reason reason;
 	struct completion *done;
@@ -109,6 +112,7 @@ struct wb {
 	_Atomic u32 kicked;  /* there is something to look at before wake_ns */
 	_Atomic u32 running; /* it is at work (WB_writeback_running) */
 	_Atomic u32 dirty_exceeded;
+	struct rwsem line; /* held by the one task over the limit that looks; see throttle.c */
 
 	struct spinlock bw_lock; /* protects the estimates and what follows */
 	struct bandwidth bw;
@@ -128,13 +132,14 @@ struct inode {
 	struct mapping m;
 	struct wb *wb;     /* immutable */
 	u32 block_bytes;   /* immutable */
+	u64 ino;           /* immutable: 1, 2, ... in the order the engine made them; for traces */
 	struct rwsem lock; /* writers and truncation (exclusive), see policy.write_lock */
 	_Atomic u64 size;  /* bytes; changes under the lock held exclusively */
 	_Atomic u32 opens;
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
-	bool sparse;               /* there may be holes below the size; under the lock */
+	_Atomic bool sparse;       /* there may be holes below the size; under the lock */
 	void *owner;               /* whoever made the inode: his own */
 	struct list_node all;      /* of the engine's inodes; under its inodes_lock */
 	u32 walkers;               /* that stand at it in that list; likewise */
@@ -236,8 +241,11 @@ void wb_wake(struct wb *wb);
 /* Makes the flusher look at its deadlines anew, not work. Callable from events, under locks. */
 void wb_rearm(struct wb *wb);
 void wb_queue_work(struct wb *wb, struct wb_work *work);
-/* Moves expired inodes to `io`: those dirtied at or before `cutoff` (jiffies). list_lock held. */
-void wb_queue_io(struct wb *wb, u64 cutoff);
+/*
+ * Moves expired inodes to `io`: those dirtied at or before `cutoff` (jiffies). Returns how many.
+ * list_lock held.
+ */
+u64 wb_queue_io(struct wb *wb, u64 cutoff);
 /* Puts an inode where it belongs after a pass over it. list_lock held. */
 struct pass;
 void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64 cutoff);

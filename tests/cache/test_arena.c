@@ -53,7 +53,7 @@ static void test_every_small_arena_gives_all_its_frames(void **state)
 			u8 taken[130] = { 0 };
 			struct arena a;
 
-			assert_int_equal(arena_init(&a, frames, false), 0);
+			assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = frames }), 0);
 			assert_true(arena_is_valid(&a));
 			assert_int_equal(arena_free_frames(&a), frames);
 			for (u32 i = 0; i < runs; i++) {
@@ -107,7 +107,7 @@ static void test_buddies_join_in_any_order(void **state)
 	struct arena a;
 
 	(void)state;
-	assert_int_equal(arena_init(&a, 8, false), 0);
+	assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = 8 }), 0);
 	permute(&a, frames, 8);
 	arena_finish(&a);
 }
@@ -119,7 +119,7 @@ static void test_an_odd_size_is_one_run_of_each_order(void **state)
 	u32 at = 0;
 
 	(void)state;
-	assert_int_equal(arena_init(&a, 1023, false), 0);
+	assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = 1023 }), 0);
 	for (unsigned o = ARENA_ORDERS; o-- > 0;) {
 		assert_int_equal(a.free_runs[o], 1);
 		assert_int_equal(arena_alloc(&a, o), at);
@@ -145,7 +145,7 @@ static void test_the_largest_order_does_not_join(void **state)
 	struct arena a;
 
 	(void)state;
-	assert_int_equal(arena_init(&a, 2048, false), 0);
+	assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = 2048 }), 0);
 	assert_int_equal(a.free_runs[ARENA_MAX_ORDER], 4);
 	for (u32 i = 0; i < 2048; i++)
 		assert_int_equal(arena_alloc(&a, 0), i);
@@ -163,7 +163,7 @@ static void test_the_smallest_lowest_run_is_cut(void **state)
 	struct arena a;
 
 	(void)state;
-	assert_int_equal(arena_init(&a, 64, false), 0);
+	assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = 64 }), 0);
 	assert_int_equal(arena_alloc(&a, 4), 0);  /* 0..15; free: 16..31, 32..63 */
 	assert_int_equal(arena_alloc(&a, 5), 32); /* free: 16..31 */
 	assert_int_equal(arena_alloc(&a, 1), 16); /* free: 18..19, 20..23, 24..31 */
@@ -199,7 +199,7 @@ static void churn(u32 frames, u64 seed, unsigned steps)
 	struct rng r;
 
 	rng_init(&r, seed);
-	assert_int_equal(arena_init(&a, frames, false), 0);
+	assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = frames }), 0);
 	for (unsigned i = 0; i < steps; i++) {
 		if (count && rng_below(&r, 100) < 48) {
 			u32 k = (u32)rng_below(&r, count);
@@ -252,7 +252,7 @@ static void test_a_large_arena(void **state)
 	struct arena a;
 
 	(void)state;
-	assert_int_equal(arena_init(&a, frames, false), 0);
+	assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = frames }), 0);
 	assert_int_equal(arena_alloc(&a, 0), 1u << 26 | 6); /* the single frame at the end */
 	assert_int_equal(arena_alloc(&a, 1), 1u << 26 | 4);
 	assert_int_equal(arena_alloc(&a, 0), 1u << 26);
@@ -274,7 +274,7 @@ static void test_frames_have_bytes_of_their_own(void **state)
 	u8 page[PAGE_SIZE];
 
 	(void)state;
-	assert_int_equal(arena_init(&a, 33, true), 0);
+	assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = 33, .contents = true }), 0);
 	for (u32 i = 0; i < 33; i++)
 		memset(arena_bytes(&a, i), (int)i + 1, PAGE_SIZE);
 	for (u32 i = 0; i < 33; i++) {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+/* What is told of data that is given up, and structs of programs of another age. */
+#include "lib/inner.h"
+#include <errno.h>
+#include <string.h>
+
+struct telling {
+	const struct lib_losing *to;
+	struct sluice_loss loss;
+};
+
+static void tell(void *ctx, u64 offset, const void *data, u64 length)
+{
+	struct telling *t = ctx;
+
+	t->loss.offset = offset;
+	t->loss.length = length;
+	t->loss.data = data;
+	t->to->lost(t->to->ctx, &t->loss);
+}
+
+void lib_tell_losses(const struct lib_losing *to, struct inode *inode, int error)
+{
+	struct telling t = { .to = to,
+			     .loss = { .size = sizeof(t.loss),
+				       .path = to->store ? NULL : path_of_inode(inode),
+				       .store_ctx = to->store ? to->store->ctx : NULL,
+				       .error = error } };
+
+	if (to->lost)
+		inode_show_unwritten(inode, tell, &t);
+}
+
+int lib_copy_struct(void *to, size_t to_size, const void *from, u64 size, u64 size_min)
+{
+	const char *bytes = from;
+
+	if (size < size_min || size % sizeof(u64))
+		return -EINVAL;
+	for (u64 i = to_size; i < size; i++)
+		if (bytes[i])
+			return -EINVAL; /* it asks for what this library does not know */
+	memset(to, 0, to_size);
+	memcpy(to, from, min_u64(size, to_size));
+	return 0;
+}
