@@ -129,7 +129,7 @@ static void measure(const struct variant *v, const struct work *w, struct figure
 {
 	struct device_config c;
 	struct device *d;
-	struct store *store;
+	struct store *store = NULL;
 	struct rng r;
 	struct err e = { "" };
 	double cpu;

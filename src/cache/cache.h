@@ -68,6 +68,7 @@ struct cache {
 	_Atomic u32 progress; /* bumped when pages become reclaimable; waiters park on it */
 	_Atomic u32 waiters;
 	_Atomic u64 failures;    /* writes to devices that failed, ever, of all mappings */
+	_Atomic u32 ios;         /* under way that nobody waits for; see fill.c */
 	_Atomic u64 mappings;    /* ever made */
 	_Atomic u64 read_misses; /* pages that reads found neither cached nor valid */
 };
@@ -153,6 +154,12 @@ void cache_wait_progress(struct cache *c);
 void cache_note_progress(struct cache *c);
 /* Drops every clean folio that nobody holds; returns the pages freed. */
 u64 cache_drop_clean(struct cache *c);
+
+/* fill.c: around an I/O that ends by itself; cache_io_end() is its last touch of the cache. */
+void cache_io_begin(struct cache *c);
+void cache_io_end(struct cache *c);
+/* Waits until none is under way; nobody begins one any more. */
+void cache_io_wait(struct cache *c);
 
 /* mapping.c. books[0] becomes the mapping's own ledger; `device_book` may be NULL. */
 void mapping_init(struct mapping *m, struct cache *c, struct store *store, u32 block_shift,

@@ -85,12 +85,40 @@ static struct folio *own_folio(struct mapping *m, u64 page)
 	return f;
 }
 
+#define CACHE_IOS_AWAITED (1u << 31) /* in cache.ios: somebody parks on it */
+
+void cache_io_begin(struct cache *c)
+{
+	atomic_fetch_add_explicit(&c->ios, 1, memory_order_relaxed);
+}
+
+void cache_io_end(struct cache *c)
+{
+	u32 was = atomic_fetch_sub_explicit(&c->ios, 1, memory_order_release);
+
+	assert(was & ~CACHE_IOS_AWAITED);
+	if (was == (CACHE_IOS_AWAITED | 1)) /* *c may be gone: as in completion_done() */
+		world_unpark(&c->ios, ~0u);
+}
+
+void cache_io_wait(struct cache *c)
+{
+	u32 ios = atomic_fetch_or(&c->ios, CACHE_IOS_AWAITED) | CACHE_IOS_AWAITED;
+
+	while (ios & ~CACHE_IOS_AWAITED) {
+		world_park_for(&c->ios, ios, WORLD_NEVER, "I/Os under way");
+		ios = atomic_load_explicit(&c->ios, memory_order_acquire);
+	}
+}
+
 static void fill_end(struct io *io, int error)
 {
 	struct fill_io *r = container_of(io, struct fill_io, io);
+	struct cache *c = r->m->cache; /* the mapping may go as soon as its folios are unlocked */
 
 	mapping_filled(r->m, r->first_page, r->pages, !error);
 	free(r);
+	cache_io_end(c);
 }
 
 static void zero_stretch(struct fill *fill)
@@ -152,6 +180,7 @@ void fill_flush(struct fill *fill)
 		r->io.vec_count = stretch_vec(fill, r->vec);
 	}
 	fill->pages = 0;
+	cache_io_begin(m->cache);
 	device_submit(store_device(m->store), &r->io);
 }
 

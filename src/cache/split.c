@@ -88,9 +88,7 @@ static void post_relief(struct mapping *m, u32 relief)
 	e.level[LEVEL_FOLIO_DIRTY] = -(s32)relief;
 	e.level[LEVEL_PINNED] = -(s32)relief;
 	e.total[TOTAL_FOLIO_CANCELLED] = relief;
-	for (unsigned i = 0; i < MAPPING_BOOKS; i++)
-		if (m->books[i])
-			ledger_post(m->books[i], &e);
+	ledger_post_all(m->books, MAPPING_BOOKS, &e);
 }
 
 /* Whether nobody but the caller knows where its bytes are. */

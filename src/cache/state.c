@@ -100,9 +100,7 @@ static bool folio_tagged(struct folio *f, enum index_tag tag)
 
 static void post(struct mapping *m, const struct ledger_entry *e)
 {
-	for (unsigned i = 0; i < MAPPING_BOOKS; i++)
-		if (m->books[i])
-			ledger_post(m->books[i], e);
+	ledger_post_all(m->books, MAPPING_BOOKS, e);
 }
 
 bool folio_is_uptodate(struct folio *f)
@@ -465,6 +463,7 @@ static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int
 void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int error)
 {
 	u64 at = first_block, end = first_block + count;
+	struct cache *c = m->cache; /* the mapping may go as soon as its pages have landed */
 	struct ledger_entry e = { 0 };
 
 	spin_lock(&m->tree_lock);
@@ -492,7 +491,7 @@ void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int er
 		m->ops->landed(m, &e, m->in_flight == 0);
 	spin_unlock(&m->tree_lock);
 	if (e.level[LEVEL_PINNED])
-		cache_note_progress(m->cache);
+		cache_note_progress(c);
 }
 
 void mapping_tag_towrite(struct mapping *m, u64 first_page, u64 last_page)

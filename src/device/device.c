@@ -133,6 +133,11 @@ void device_describe(const struct device *d, char *text, size_t size)
 		snprintf(text, size, "%s", d->ops->name);
 }
 
+bool device_flushes_files(const struct device *d)
+{
+	return d->ops == &file_ops;
+}
+
 bool device_idle(const struct device *d)
 {
 	bool idle;

@@ -132,6 +132,8 @@ void device_describe(const struct device *d, char *text, size_t size);
  * the device's engine cannot), and then I/Os are merely slower.
  */
 int device_register_memory(struct device *d, void *base, size_t bytes);
+/* True if a flush makes only its store's data safe, false if it does so for the whole device. */
+bool device_flushes_files(const struct device *d);
 /* True while nothing is in flight. */
 bool device_idle(const struct device *d);
 /* A writer is put to sleep for the device: for a second, write-out counts as waited for. */
@@ -195,6 +197,13 @@ struct store_backing {
 /* On a device of model "file". *ops is copied; ctx is given to every call. */
 int store_open_custom(struct device *d, const struct store_backing *ops, void *ctx,
 		      struct store **out);
+
+/*
+ * The same file, opened anew: what goes by its descriptor goes by this one from now on. For a file
+ * that was opened for reading and is to be written. `fd` is taken, also when this fails: then the
+ * store is as it was. -EINVAL: the store is no file.
+ */
+int store_reopen_fd(struct store *s, int fd);
 
 void store_destroy(struct store *s); /* no I/O of it is in flight */
 struct device *store_device(const struct store *s);

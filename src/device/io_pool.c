@@ -10,6 +10,7 @@
 #include "device/model.h"
 #include "device/store.h"
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #define IDLE_NS (5 * NSEC_PER_SEC)
@@ -20,6 +21,21 @@ struct worker {
 	struct task *task;
 	bool first; /* the one that stays */
 };
+
+struct task *io_thread_spawn(struct world *w, const char *name, void (*fn)(void *arg), void *arg)
+{
+	struct world *mine = world_current;
+	struct task *task;
+	sigset_t all, before;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	world_bind(w);
+	task = world_spawn(name, fn, arg);
+	world_bind(mine);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return task;
+}
 
 /* The next I/O, or NULL when the thread shall end. The lock is held. */
 static struct io *io_pool_next(struct io_pool *p, bool first)
@@ -88,7 +104,7 @@ static int io_pool_spawn(struct io_pool *p, bool first)
 	if (w) {
 		w->pool = p;
 		w->first = first;
-		w->task = world_spawn("io", worker_main, w);
+		w->task = io_thread_spawn(p->world, "io", worker_main, w);
 	}
 	if (w && w->task)
 		list_add_tail(&p->running, &w->link);
@@ -104,7 +120,9 @@ static int io_pool_spawn(struct io_pool *p, bool first)
 
 int io_pool_init(struct io_pool *p, struct device *d, u32 max_threads)
 {
-	*p = (struct io_pool){ .device = d, .max = max_threads, .threads = 1 };
+	*p = (struct io_pool){
+		.device = d, .world = world_current, .max = max_threads, .threads = 1
+	};
 	mutex_init(&p->lock, RANK_DEVICE);
 	cond_init(&p->work);
 	list_init(&p->queue);

@@ -11,6 +11,7 @@ struct device;
 
 struct io_pool {
 	struct device *device;
+	struct world *world;      /* of who created the device: that of the threads */
 	struct mutex lock;        /* protects all below; nothing is taken under it */
 	struct cond work;         /* `queue` or `stopping` has changed */
 	struct list_node queue;   /* I/Os to be executed, oldest first */
@@ -20,6 +21,12 @@ struct io_pool {
 	struct list_node running; /* all others */
 	bool stopping;
 };
+
+/*
+ * A thread of world w that no signal is delivered to: handlers are the program's and belong on
+ * its own threads, and SIGXFSZ must not kill it for a write of ours. NULL: there are too many.
+ */
+struct task *io_thread_spawn(struct world *w, const char *name, void (*fn)(void *arg), void *arg);
 
 /* Starts the first thread: 0 or -EAGAIN. */
 int io_pool_init(struct io_pool *p, struct device *d, u32 max_threads);

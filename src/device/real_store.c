@@ -77,6 +77,15 @@ void real_store_grown(struct real_store *r, u64 end_bytes)
 		;
 }
 
+void real_store_laid_out(struct real_store *r, u64 size_bytes)
+{
+	u64 end = atomic_load(&r->end);
+
+	real_store_grown(r, size_bytes);
+	while (end < size_bytes && !atomic_compare_exchange_weak(&r->end, &end, size_bytes))
+		;
+}
+
 u64 real_store_write_bytes(const struct real_store *r, const struct io *io)
 {
 	u64 end = atomic_load(&r->end);

@@ -46,6 +46,8 @@ bool real_store_landed(struct store *s, struct io *io, s64 result, int *error);
 
 /* The size has been set to this. */
 void real_store_resized(struct real_store *r, u64 size_bytes);
+/* It is that long now, if it was not, and so is the file. */
+void real_store_laid_out(struct real_store *r, u64 size_bytes);
 /* Bytes up to here exist now. */
 void real_store_grown(struct real_store *r, u64 end_bytes);
 /* Writes zeros into [from, to), cut at the size: for what cannot punch holes. */

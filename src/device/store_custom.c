@@ -76,9 +76,14 @@ static int custom_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
 
 static int custom_lay_out(struct store *s, u64 size_bytes)
 {
+	struct custom_store *c = custom_of_store(s);
 	int error = size_bytes ? custom_reserve(s, 0, size_bytes) : 0;
 
-	return error || size_bytes <= real_store_size(s) ? error : custom_truncate(s, size_bytes);
+	if (!error && size_bytes > real_store_size(s) && c->backing.truncate)
+		error = c->backing.truncate(c->ctx, size_bytes);
+	if (!error)
+		real_store_laid_out(&c->real, size_bytes);
+	return error;
 }
 
 static int custom_punch(struct store *s, u64 page, u64 n)

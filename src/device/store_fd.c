@@ -97,8 +97,8 @@ static int fd_lay_out(struct store *s, u64 size_bytes)
 		error = size_bytes > real_store_size(s) ? call_ftruncate(f, size_bytes) : 0;
 	else if (f->block_device && size_bytes > real_store_size(s))
 		error = -ENOSPC;
-	if (!error && size_bytes > real_store_size(s))
-		real_store_resized(&f->real, size_bytes);
+	if (!error)
+		real_store_laid_out(&f->real, size_bytes);
 	return error;
 }
 
@@ -280,4 +280,12 @@ int store_open_fd(struct device *d, int fd, struct store **out)
 			 1);
 	*out = &f->real.store;
 	return 0;
+}
+
+int store_reopen_fd(struct store *s, int fd)
+{
+	int rc = s->ops == &fd_ops ? fd_store_replace(fd_store_of_store(s), fd) : -EINVAL;
+
+	close(fd);
+	return rc;
 }

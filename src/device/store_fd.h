@@ -29,6 +29,8 @@ static inline struct fd_store *fd_store_of(struct real_store *r)
 
 /* How the file can be read and written; fd_store.fd is open. */
 void fd_store_probe(struct fd_store *f, bool want_direct);
+/* Puts another description of the file, open for writing, behind both descriptors. */
+int fd_store_replace(struct fd_store *f, int fd);
 ssize_t fd_store_move(struct real_store *r, enum io_op op, struct iovec *vec, unsigned count,
 		      size_t length, u64 offset);
 bool fd_store_is_direct(struct store *s, const struct io *io, int *fd);

@@ -7,7 +7,8 @@
  * multiple of the block, goes through the page cache, byte for byte: padding it to a block and
  * cutting the file afterwards would show others a wrong size in between. The kernel keeps the
  * two ways coherent (O_DIRECT writes out and drops cached pages in its way), and fdatasync covers
- * both.
+ * both. Only when a page is written both ways at once does it give up, and reports EIO at the next
+ * fdatasync; so writes go direct in whole pages, even where smaller blocks could.
  *
  * Where the file system refuses O_DIRECT everything goes through the page cache, and is dropped
  * from it at once, so that memory holds no second copy: writes are written out and waited for
@@ -79,16 +80,23 @@ static unsigned cut(struct iovec *vec, unsigned count, size_t length)
 	return count;
 }
 
+/* What direct I/O starts and ends at multiples of. */
+static u32 direct_unit(const struct fd_store *f, enum io_op op)
+{
+	return op == IO_WRITE ? (u32)max_u64(f->align, PAGE_SIZE) : f->align;
+}
+
 ssize_t fd_store_move(struct real_store *r, enum io_op op, struct iovec *vec, unsigned count,
 		      size_t length, u64 offset)
 {
 	struct fd_store *f = fd_store_of(r);
-	size_t into = offset % f->align, blocks = length / f->align * f->align;
+	u32 unit = direct_unit(f, op);
+	size_t into = offset % unit, blocks = length / unit * unit;
 	ssize_t moved = -EINVAL;
 	int error;
 
-	if (f->direct >= 0 && into && into + length > f->align) { /* up to the next block */
-		length = f->align - into;
+	if (f->direct >= 0 && into && into + length > unit) { /* up to the next block */
+		length = unit - into;
 		count = cut(vec, count, length);
 	} else if (f->direct >= 0 && !into && blocks) {
 		length = blocks;
@@ -111,9 +119,9 @@ bool fd_store_is_direct(struct store *s, const struct io *io, int *fd)
 	u64 last = io->offset_bytes + io->length_bytes;
 	u64 total = 0;
 
-	if (f->direct < 0 || io->op == IO_FLUSH || (io->offset_bytes | last) % f->align ||
-	    last > STORE_SIZE_MAX || io->vec_count > IOV_MAX ||
-	    !memory_is_aligned(f, io->vec, io->vec_count))
+	if (f->direct < 0 || io->op == IO_FLUSH ||
+	    (io->offset_bytes | last) % direct_unit(f, io->op) || last > STORE_SIZE_MAX ||
+	    io->vec_count > IOV_MAX || !memory_is_aligned(f, io->vec, io->vec_count))
 		return false;
 	if (io->op == IO_WRITE && real_store_write_bytes(&f->real, io) < io->length_bytes)
 		return false;
@@ -156,6 +164,22 @@ static int reopen(int fd, int flags)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return open(path, flags | O_CLOEXEC);
+}
+
+/* dup3() swaps the description in one step; I/O that is under way keeps the old one. */
+int fd_store_replace(struct fd_store *f, int fd)
+{
+	int direct = f->direct >= 0 ? reopen(fd, O_RDWR | O_DIRECT) : -1, rc = 0;
+
+	if (f->direct >= 0 && (direct < 0 || dup3(direct, f->direct, O_CLOEXEC) < 0))
+		rc = -errno;
+	if (!rc && dup3(fd, f->fd, O_CLOEXEC) < 0)
+		rc = -errno;
+	if (f->direct < 0)
+		posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM);
+	if (direct >= 0)
+		close(direct);
+	return rc;
 }
 
 void fd_store_probe(struct fd_store *f, bool want_direct)

@@ -291,7 +291,7 @@ int uring_create(struct device *d, u32 depth, struct uring **out)
 	completion_init(&u->ready);
 	u->wake_fd = eventfd(0, EFD_CLOEXEC);
 	error = u->wake_fd < 0 ? -errno : 0;
-	if (!error && !(u->thread = world_spawn("ring", ring_main, u)))
+	if (!error && !(u->thread = io_thread_spawn(world_current, "ring", ring_main, u)))
 		error = -EAGAIN;
 	if (!error) {
 		completion_wait(&u->ready);

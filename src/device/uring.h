@@ -7,7 +7,7 @@
 
 struct uring;
 
-/* For at most `depth` I/Os at a time. -ENOSYS, -EPERM, -EINVAL ...: the kernel has or allows none. */
+/* For `depth` I/Os at a time. -ENOSYS, -EPERM, -EINVAL ...: the kernel has or allows none. */
 int uring_create(struct device *d, u32 depth, struct uring **out);
 void uring_destroy(struct uring *u); /* nothing is in flight */
 /*

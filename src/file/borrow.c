@@ -24,7 +24,7 @@ struct file_loan {
 /* Enters a pinned folio into the books; false: there is too much on loan already. */
 static bool lend(struct engine *e, struct folio *f)
 {
-	u64 most = e->cache.config.memory_pages / LENT_SHARE, pages = folio_pages(f);
+	u64 most = arena_frames(&e->cache.arena) / LENT_SHARE, pages = folio_pages(f);
 
 	if (atomic_load_explicit(&f->pins, memory_order_relaxed) > LENT_PINS_MAX)
 		return false;

@@ -104,8 +104,8 @@ int inode_error(struct inode *inode);
  */
 int inode_forget(struct inode *inode);
 /*
- * Sets the size; what is cut off is gone. 0, -EFBIG, or the store's error: what is cut off is gone
- * from the cache all the same, and the size is as asked for, but the device may still hold more.
+ * Sets the size; what is cut off is gone. 0, -EFBIG, or the store's error, and all is as it was:
+ * -EOPNOTSUPP for a caller's store without truncate that is to become shorter.
  */
 int inode_truncate(struct inode *inode, u64 size_bytes);
 /* Makes `size_bytes` exist and count as written on the device, without any I/O. */

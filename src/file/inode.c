@@ -32,6 +32,7 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	inode->block_bytes = block_bytes;
 	inode->size = inode->reserved = size;
 	inode->sparse = size > 0;
+	store_set_end(store, size);
 	rwsem_init(&inode->lock, RANK_INODE);
 	list_init(&inode->link);
 	list_init(&inode->all);
@@ -166,13 +167,22 @@ static int lengthen(struct inode *inode, u64 size_bytes)
 	return 0;
 }
 
+/*
+ * Makes it shorter, first the store: on an error all is as it was. Once more, for what was in flight,
+ * and for what readers that had seen the old size brought back.
+ */
 static int shorten(struct inode *inode, u64 size_bytes)
 {
-	int rc = 0;
+	u64 old = size_now(inode);
+	int rc;
 
 	inode_set_size(inode, size_bytes);
+	rc = store_truncate(inode->m.store, size_bytes);
+	if (rc) {
+		inode_set_size(inode, old);
+		return rc;
+	}
 	inode->reserved = size_bytes;
-	/* again, for what readers that had seen the old size brought back in the first time */
 	for (unsigned i = 0; i < 2 && !rc; i++) {
 		truncate_pages(inode, size_bytes);
 		rc = store_truncate(inode->m.store, size_bytes);
@@ -189,6 +199,7 @@ int inode_resize(struct inode *inode, u64 size_bytes)
 	assert(rwsem_is_exclusive(&inode->lock));
 	if (size_bytes == old)
 		return 0;
+	atomic_store(&inode->unflushed, true);
 	return size_bytes < old ? shorten(inode, size_bytes) : lengthen(inode, size_bytes);
 }
 
@@ -231,6 +242,7 @@ void inode_destroy(struct inode *inode)
 		cond_wait(&e->inodes_left, &e->inodes_lock);
 	list_del(&inode->all);
 	mutex_unlock(&e->inodes_lock);
+	inode_wait_landings(inode);
 	mapping_finish(&inode->m);
 	store_destroy(inode->m.store);
 	free(inode);

@@ -3,7 +3,8 @@
  * Making everything safe: sync of the whole engine, and the end of it, which says what is lost.
  *
  * A sync first has every flusher send all that is dirty, then waits for what each inode has in
- * flight, then flushes each device once. An inode is held in the list by a count of those who look
+ * flight, then flushes what has taken something since its last flush: simulated devices once each,
+ * real ones file by file, since that is what the system can do. An inode is held in the list by a count of those who look
  * at it, not by the list's lock, so that files can be made and opened meanwhile; inode_destroy()
  * waits for the count to go.
  *
@@ -59,9 +60,10 @@ int engine_sync(struct engine *e)
 		error = error ? error : rc;
 	}
 	for (struct inode *inode = NULL; (inode = next_inode(e, inode));) {
+		bool alone = device_flushes_files(inode->wb->device);
 		int rc;
 
-		if (flushed >> inode->wb->index & 1)
+		if (alone ? !atomic_load(&inode->unflushed) : flushed >> inode->wb->index & 1)
 			continue;
 		flushed |= 1u << inode->wb->index;
 		rc = inode_flush_device(inode);
@@ -181,13 +183,9 @@ static void stop_flushers(struct engine *e)
 {
 	for (u32 i = 0; i < e->all.count; i++)
 		wb_stop(e->all.wb[i]);
-	while (e->all.count) {
-		struct wb *wb = e->all.wb[e->all.count - 1];
-
-		while (!device_idle(wb->device))
-			world_sleep_until(world_now() + NSEC_PER_MSEC);
-		wb_destroy(wb);
-	}
+	cache_io_wait(&e->cache);
+	while (e->all.count)
+		wb_destroy(e->all.wb[e->all.count - 1]);
 }
 
 int engine_destroy_telling(struct engine *e, struct engine_losses *losses)

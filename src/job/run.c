@@ -277,7 +277,7 @@ int jobs_run(const struct jobs *j, struct job_engine *engine, const struct jobs_
 	}
 	run_clones(&run);
 	out->ended_ns = world_now();
-	out->date_ns = world_is_sim() ? 0 : world_date();
+	out->date_ns = world_is_sim() ? 0 : world_wall_ns();
 	out->stopped = run_is_stopped(&run);
 	atomic_store(&run.finished, 1);
 	world_unpark(&run.finished, 1);

@@ -79,6 +79,11 @@ struct ledger_entry {
 
 void ledger_init(struct ledger *l);
 void ledger_post(struct ledger *l, const struct ledger_entry *e);
+/*
+ * Posts to several books, those that are NULL excepted. All posts to the first one are made under
+ * one lock of the callers'.
+ */
+void ledger_post_all(struct ledger *const *books, unsigned count, const struct ledger_entry *e);
 void ledger_reset_peaks(struct ledger *l);
 
 static inline u64 ledger_level(const struct ledger *l, enum ledger_level i)

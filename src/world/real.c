@@ -34,10 +34,8 @@ static pthread_once_t end_once = PTHREAD_ONCE_INIT;
 
 void world_init_real(struct world *w, unsigned hz)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
 	assert(hz == 100 || hz == 250 || hz == 1000);
-	*w = (struct world){ .kind = WORLD_REAL, .hz = hz, .cpus = cpus > 0 ? (unsigned)cpus : 1 };
+	*w = (struct world){ .kind = WORLD_REAL, .hz = hz, .cpus = real_cpus() };
 }
 
 u64 world_now_real(void)
@@ -48,7 +46,7 @@ u64 world_now_real(void)
 	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
 }
 
-u64 real_date(void)
+u64 world_wall_ns(void)
 {
 	struct timespec t;
 
@@ -170,6 +168,13 @@ void real_join(struct task *task)
 	assert(!error);
 	(void)error;
 	free(t);
+}
+
+unsigned real_cpus(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cpus > 0 ? (unsigned)cpus : 1;
 }
 
 unsigned real_cpu(void)

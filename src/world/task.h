@@ -42,8 +42,8 @@ struct task *real_spawn(const char *name, void (*fn)(void *arg), void *arg);
 void real_join(struct task *t);
 struct task *real_self(void);
 unsigned real_cpu(void);
+unsigned real_cpus(void);
 u64 real_random(void);
-u64 real_date(void);
 
 int sim_park(struct world *w, const _Atomic u32 *word, u32 value, u64 deadline, const char *what);
 unsigned sim_unpark(struct world *w, const _Atomic u32 *word, unsigned n);

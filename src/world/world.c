@@ -121,10 +121,9 @@ const char *world_task_name(void)
 	return world_self()->name;
 }
 
-u64 *world_local(unsigned slot)
+u64 *world_locals(void)
 {
-	assert(slot < WORLD_LOCALS);
-	return &world_self()->locals[slot];
+	return world_self()->locals;
 }
 
 unsigned world_cpu(void)
@@ -132,9 +131,9 @@ unsigned world_cpu(void)
 	return world_is_sim() ? sim_cpu(world_current) : real_cpu();
 }
 
-u64 world_date(void)
+unsigned world_cpus(void)
 {
-	return world_is_sim() ? world_now() : real_date();
+	return world_current ? world_current->cpus : real_cpus();
 }
 
 u64 world_random(void)

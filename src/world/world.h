@@ -52,6 +52,8 @@ void world_bind(struct world *w); /* NULL unbinds */
 /* Makes w a real world with a HZ of its own, to bind. What a task spawns inherits its world. */
 void world_init_real(struct world *w, unsigned hz);
 u64 world_now_real(void);
+/* The time of day as file systems stamp it, since 1970. It may jump; real world only. */
+u64 world_wall_ns(void);
 
 static inline bool world_is_sim(void)
 {
@@ -132,14 +134,17 @@ const char *world_task_name(void);
  */
 int world_at_task_end(void (*fn)(void));
 
-/* 64-bit words of task-local storage, zero in a new task. */
-u64 *world_local(unsigned slot);
+/* WORLD_LOCALS 64-bit words of task-local storage, zero in a new task. */
+u64 *world_locals(void);
+static inline u64 *world_local(unsigned slot)
+{
+	assert(slot < WORLD_LOCALS);
+	return world_locals() + slot;
+}
 
 /* The simulated CPU the task is on; in the real world sched_getcpu(). */
 unsigned world_cpu(void);
-
-/* Nanoseconds since 1970 in the real world; in the simulated one its clock, which starts at 0. */
-u64 world_date(void);
+unsigned world_cpus(void); /* how many there are; a CPU's number may be larger in the real world */
 
 /* Random bits: of the seed in the simulated world, of the system in the real one. */
 u64 world_random(void);

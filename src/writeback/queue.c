@@ -36,6 +36,7 @@ static void set_dirty(struct wb *wb, struct inode *inode)
 		inode->state |= INODE_DIRTY;
 		wb->dirty_inodes++;
 	}
+	atomic_store_explicit(&inode->known_dirty, 1, memory_order_relaxed);
 }
 
 static void set_clean(struct wb *wb, struct inode *inode)
@@ -54,6 +55,8 @@ void inode_mark_dirty(struct inode *inode)
 	u64 interval_ns = writeback_interval_ns(wb->all);
 	bool arm = false;
 
+	if (atomic_load_explicit(&inode->known_dirty, memory_order_relaxed))
+		return;
 	spin_lock(&wb->list_lock);
 	/* one that is being freed may still have writes in flight, and they may fail */
 	if (!(inode->state & (INODE_DIRTY | INODE_FREEING))) {
@@ -132,6 +135,8 @@ void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64
 {
 	bool dirty_pages;
 
+	/* whoever dirties a page after the look at the tags, under the same lock, sees this */
+	atomic_store_explicit(&inode->known_dirty, 0, memory_order_relaxed);
 	spin_lock(&inode->m.tree_lock);
 	dirty_pages = index_tagged(&inode->m.index, TAG_DIRTY);
 	spin_unlock(&inode->m.tree_lock);

@@ -42,9 +42,11 @@ struct dirtier {
 
 static struct dirtier dirtier_self(void)
 {
-	return (struct dirtier){ .nr_dirtied = world_local(LOCAL_DIRTIED),
-				 .interval = world_local(LOCAL_INTERVAL),
-				 .dirty_paused_when = world_local(LOCAL_PAUSED_WHEN) };
+	u64 *locals = world_locals();
+
+	return (struct dirtier){ .nr_dirtied = locals + LOCAL_DIRTIED,
+				 .interval = locals + LOCAL_INTERVAL,
+				 .dirty_paused_when = locals + LOCAL_PAUSED_WHEN };
 }
 
 static u64 interval_of(const struct dirtier *t)
@@ -54,15 +56,23 @@ static u64 interval_of(const struct dirtier *t)
 
 static struct wb_cpu *this_cpu(struct writeback *all)
 {
-	return &all->cpu[world_cpu() % all->cpus];
+	unsigned cpu = world_cpu();
+
+	return &all->cpu[likely(cpu < all->cpus) ? cpu : cpu % all->cpus];
 }
 
 void throttle_charge(struct writeback *all, u32 pages)
 {
+	struct wb_cpu *cpu;
+
 	if (!pages)
 		return;
 	*world_local(LOCAL_DIRTIED) += pages;
-	atomic_fetch_add_explicit(&this_cpu(all)->dirtied, pages, memory_order_relaxed);
+	cpu = this_cpu(all);
+	/* not one addition: should somebody else's get lost, he is asked a little later */
+	atomic_store_explicit(&cpu->dirtied,
+			      atomic_load_explicit(&cpu->dirtied, memory_order_relaxed) + pages,
+			      memory_order_relaxed);
 }
 
 /* One look: everything the decision is made from. */
@@ -404,8 +414,11 @@ static void take_leaked(struct wb_cpu *cpu, struct dirtier *t, u64 limit)
 	if (leaked && *t->nr_dirtied < limit) {
 		u32 take = (u32)min_u64(leaked, limit - *t->nr_dirtied);
 
-		atomic_fetch_sub_explicit(&cpu->leaked, take, memory_order_relaxed);
-		*t->nr_dirtied += take;
+		/* who finds that another took some leaves the rest for later */
+		if (atomic_compare_exchange_strong_explicit(&cpu->leaked, &leaked, leaked - take,
+							    memory_order_relaxed,
+							    memory_order_relaxed))
+			*t->nr_dirtied += take;
 	}
 }
 

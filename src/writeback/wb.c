@@ -12,7 +12,9 @@
 #include "writeback/position.h"
 #include "writeback/slice.h"
 #include <errno.h>
+#include <stdalign.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct inode *inode_of(struct mapping *m)
 {
@@ -35,6 +37,7 @@ static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool l
 	u32 written = e->total[account_written_total(&all->policy)];
 	bool arm;
 
+	atomic_store_explicit(&inode_of(m)->unflushed, true, memory_order_release);
 	if (written) {
 		spin_lock(&all->lock);
 		proportion_add(&all->proportions, &wb->proportion, written,
@@ -44,6 +47,7 @@ static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool l
 	}
 	if (!last)
 		return;
+	atomic_store_explicit(&inode_of(m)->landed_ns, world_now(), memory_order_release);
 	spin_lock(&wb->bw_lock);
 	assert(wb->inodes_in_flight > 0);
 	wb->inodes_in_flight--;
@@ -71,11 +75,9 @@ void writeback_note(struct writeback *all, struct throttle_moment *moment, bool 
 {
 	if (moment->when_ns != WORLD_NEVER)
 		return;
-	*moment = (struct throttle_moment){
-		.when_ns = world_now(),
-		.dirty = writeback_dirty(all),
-		.debt = ledger_level(&all->cache->ledger, LEVEL_DEBT),
-	};
+	moment->when_ns = world_now();
+	moment->dirty = writeback_dirty(all);
+	moment->debt = ledger_level(&all->cache->ledger, LEVEL_DEBT);
 	if (!in_flight_too)
 		return;
 	moment->dirty += writeback_in_flight(all);
@@ -156,10 +158,11 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 		   const struct vm_limits *vm)
 {
 	*all = (struct writeback){ .cache = cache, .policy = *policy };
-	all->cpus = world_current ? world_current->cpus : 1;
-	all->cpu = calloc(all->cpus, sizeof(*all->cpu));
+	all->cpus = world_cpus();
+	all->cpu = aligned_alloc(alignof(struct wb_cpu), all->cpus * sizeof(*all->cpu));
 	if (!all->cpu)
 		return -ENOMEM;
+	memset(all->cpu, 0, all->cpus * sizeof(*all->cpu));
 	spin_init(&all->lock, RANK_DOMAIN);
 	proportion_domain_init(&all->proportions);
 	writeback_set_vm(all, vm);
@@ -210,14 +213,15 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	list_init(&wb->work);
 	bandwidth_init(&wb->bw, now, 0, 0);
 	proportion_init(&wb->proportion, &all->proportions);
+	wb->index = all->count;
 	wb->flusher = world_spawn("flusher", flusher_run, wb);
 	if (!wb->flusher) {
 		free(wb->runs);
 		free(wb);
 		return -ENOMEM;
 	}
-	wb->index = all->count;
-	all->wb[all->count++] = wb;
+	all->wb[wb->index] = wb;
+	all->count = wb->index + 1; /* others may be looking */
 	*out = wb;
 	return 0;
 }

@@ -37,13 +37,14 @@ struct vm_knobs {
 
 /* What one CPU's dirtiers have not been asked for yet; owned by the CPU, races are harmless. */
 struct wb_cpu {
-	_Atomic u32 dirtied; /* pages since somebody on this CPU last looked (bdp_ratelimits) */
-	_Atomic u32 leaked;  /* pages that tasks left unpaid when they ended */
+	_Alignas(64) _Atomic u32
+		dirtied;    /* pages since somebody on this CPU last looked (bdp_ratelimits) */
+	_Atomic u32 leaked; /* pages that tasks left unpaid when they ended */
 };
 
 /* A moment, and what was not on the device then: as the policy counts, and in fact. */
 struct throttle_moment {
-	u64 when_ns; /* world time; WORLD_NEVER: not yet */
+	_Atomic u64 when_ns; /* world time; WORLD_NEVER: not yet */
 	u64 dirty, debt;
 };
 
@@ -61,7 +62,7 @@ struct writeback {
 	struct policy policy;
 	struct vm_knobs vm;
 	struct wb *wb[WB_MAX]; /* set before use */
-	u32 count;
+	_Atomic u32 count;
 	u32 cpus;
 	struct wb_cpu *cpu;          /* [cpus] */
 	_Atomic u32 ratelimit_pages; /* per-CPU poll limit */
@@ -102,7 +103,7 @@ struct wb {
 	struct list_node io;       /* being worked on, from the back (b_io) */
 	struct list_node more_io;  /* used up their slice (b_more_io) */
 	struct list_node work;     /* queued wb_works */
-	u64 dirty_inodes;
+	_Atomic u64 dirty_inodes;
 	bool start_all; /* memory is short: write about everything */
 	bool stopping;
 	u64 last_old_flush; /* jiffies */
@@ -136,13 +137,22 @@ struct inode {
 	struct rwsem lock; /* writers and truncation (exclusive), see policy.write_lock */
 	_Atomic u64 size;  /* bytes; changes under the lock held exclusively */
 	_Atomic u32 opens;
+	_Atomic u32 landings;      /* I/Os whose end is being entered here; see writeout.c */
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
 	_Atomic bool sparse;       /* there may be holes below the size; under the lock */
 	void *owner;               /* whoever made the inode: his own */
+	_Atomic u64 landed_ns;     /* when the last page in flight landed; 0: never */
+	_Atomic bool unflushed;    /* the store has taken what the device was not told to keep */
 	struct list_node all;      /* of the engine's inodes; under its inodes_lock */
 	u32 walkers;               /* that stand at it in that list; likewise */
+
+	/*
+	 * INODE_DIRTY is set, and before it goes this goes and the pages are looked at: who has
+	 * made one dirty and then reads 1 has nothing to do.
+	 */
+	_Atomic u32 known_dirty;
 
 	/* wb.list_lock: */
 	u32 state;
@@ -265,6 +275,8 @@ struct pass {
 void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run *runs);
 /* Waits until no page in [first, last] that is in flight now still is. */
 void inode_wait_pages(struct inode *inode, u64 first, u64 last);
+/* With no page in flight: waits until nobody who brought some down looks at the inode any more. */
+void inode_wait_landings(struct inode *inode);
 /*
  * Writes what is dirty in [first, last] pages and waits for it: 0 or the error of the write-out,
  * which stays until the data is safe.

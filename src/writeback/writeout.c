@@ -37,19 +37,43 @@ struct builder {
 	u64 last_folio; /* index of the folio of the last run, to count folios */
 };
 
+#define LANDINGS_AWAITED (1u << 31) /* in inode.landings: somebody parks on it */
+
+/*
+ * Once its pages have landed nothing keeps the inode from being destroyed but the count of those
+ * who still bring some down.
+ */
 static void write_landed(struct inode *inode, u64 first_block, u32 blocks, int error)
 {
+	u32 was;
+
+	atomic_fetch_add_explicit(&inode->landings, 1, memory_order_relaxed);
 	mapping_end_writeback(&inode->m, first_block, blocks, error);
 	if (error)
 		inode_mark_dirty(inode); /* it may have left the lists as clean */
+	was = atomic_fetch_sub_explicit(&inode->landings, 1, memory_order_release);
+	if (was == (LANDINGS_AWAITED | 1)) /* *inode may be gone: as in completion_done() */
+		world_unpark(&inode->landings, ~0u);
+}
+
+void inode_wait_landings(struct inode *inode)
+{
+	u32 n = atomic_fetch_or(&inode->landings, LANDINGS_AWAITED) | LANDINGS_AWAITED;
+
+	while (n & ~LANDINGS_AWAITED) {
+		world_park_for(&inode->landings, n, WORLD_NEVER, "landing pages");
+		n = atomic_load_explicit(&inode->landings, memory_order_acquire);
+	}
 }
 
 static void write_end(struct io *io, int error)
 {
 	struct write_io *w = container_of(io, struct write_io, io);
+	struct cache *c = w->inode->m.cache;
 
 	write_landed(w->inode, w->first_block, w->blocks, error);
 	free(w);
+	cache_io_end(c);
 }
 
 static void submit_pending(struct builder *b)
@@ -63,6 +87,7 @@ static void submit_pending(struct builder *b)
 	w->io.length_bytes = w->blocks * b->inode->block_bytes;
 	w->io.vec = b->contents ? w->vec : NULL;
 	w->io.vec_count = b->contents ? w->segments : 0;
+	cache_io_begin(b->inode->m.cache);
 	device_submit(store_device(store), &w->io);
 }
 
