@@ -192,7 +192,7 @@ def measure(sluice, folder, jobs, options):
 
 def predictions(sluice):
     result = json.loads(sh(sluice, 'lab', EXPERIMENT, '-q', '--json', '-'))
-    return {c['name']: c['predicted'] for c in result['cases']}
+    return {c['case']: c['predicted'] for c in result['cases']}
 
 
 def print_row(name, measured, predicted):

@@ -39,14 +39,14 @@ static int print_report(FILE *out, void *ctx)
 	char label[256], memory[UNITS_TEXT_MAX];
 
 	if (r->request->jobs.json)
-		return report_fio_json(out, r->jobs, results, &disk);
+		return report_fio_json(out, r->jobs, results, &disk, NULL);
 	fprintf(out, "%s on %s: %u CPUs, %s of memory, device %s; policy %s\n\n", r->request->path,
 		r->machine->path ? r->machine->path : "the default machine",
 		r->machine->setup.sim.cpus,
 		units_print_bytes(memory, r->machine->setup.memory_bytes),
 		r->machine->setup.device.name,
 		policy_label(&r->machine->policy, label, sizeof(label)));
-	report_fio_table(out, results, &disk);
+	report_fio_table(out, results, &disk, NULL);
 	return ferror(out) ? -EIO : 0;
 }
 

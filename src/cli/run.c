@@ -6,6 +6,7 @@
  */
 #include "base/units.h"
 #include "cli/jobs.h"
+#include "job/engine_cache.h"
 #include "job/engine_posix.h"
 #include "world/world.h"
 #include <errno.h>
@@ -37,7 +38,8 @@ static const struct option options[] = {
 struct run {
 	struct jobs *jobs;
 	struct job_results results;
-	bool ran;
+	struct report_disk disk; /* these two only of our cache */
+	struct report_cache cache;
 };
 
 /* A signal ends the jobs; what was measured is reported. A second one ends the program. */
@@ -65,6 +67,7 @@ struct report {
 	const struct request *request;
 	const struct run *runs;
 	size_t count;
+	bool ours;
 };
 
 static void print_heading(FILE *out, const struct request *r, const char *path)
@@ -85,7 +88,9 @@ static int print_json(FILE *out, const struct report *r)
 	for (size_t i = 0; i < r->count && !rc; i++) {
 		if (list)
 			fputs(i ? ",\n" : "[\n", out);
-		rc = report_fio_json(out, r->runs[i].jobs, &r->runs[i].results, NULL);
+		rc = report_fio_json(out, r->runs[i].jobs, &r->runs[i].results,
+				     r->ours ? &r->runs[i].disk : NULL,
+				     r->ours ? &r->runs[i].cache : NULL);
 	}
 	if (list)
 		fputs(r->count ? "]\n" : "[]\n", out);
@@ -102,7 +107,8 @@ static int print_report(FILE *out, void *ctx)
 		if (i)
 			fputc('\n', out);
 		print_heading(out, r->request, r->request->files.word[i]);
-		report_fio_table(out, &r->runs[i].results, NULL);
+		report_fio_table(out, &r->runs[i].results, r->ours ? &r->runs[i].disk : NULL,
+				 r->ours ? &r->runs[i].cache : NULL);
 	}
 	return ferror(out) ? -EIO : 0;
 }
@@ -111,6 +117,40 @@ static void show_progress(void *ctx, u64 now_ns)
 {
 	fprintf(stderr, "\r\033[K%.0f s", (double)(now_ns - *(u64 *)ctx) / NSEC_PER_SEC);
 	fflush(stderr);
+}
+
+static bool is_ours(const struct request *r)
+{
+	return !strcmp(r->engine, "sluice");
+}
+
+/* One job file, and what the cache and its disk did meanwhile. */
+static int run_file(const struct request *r, struct job_engine *engine,
+		    const struct jobs_options *o, struct run *run)
+{
+	struct engine_stats before, after;
+	struct device_stats from, to;
+	int rc;
+
+	if (!is_ours(r))
+		return jobs_run(run->jobs, engine, o, &run->results);
+	engine_stats_reset(engine_cache_engine(engine));
+	engine_stats(engine_cache_engine(engine), &before);
+	device_stats(engine_cache_device(engine), &from);
+	rc = jobs_run(run->jobs, engine, o, &run->results);
+	engine_stats(engine_cache_engine(engine), &after);
+	device_stats(engine_cache_device(engine), &to);
+	run->disk = (struct report_disk){ "files", to.reads - from.reads, to.writes - from.writes,
+					  to.busy_ns - from.busy_ns,
+					  run->results.ended_ns - run->results.started_ns };
+	run->cache = (struct report_cache){
+		.max_dirty_bytes = after.dirty_max * PAGE_SIZE,
+		.max_debt_bytes = after.debt_max * PAGE_SIZE,
+		.max_pinned_bytes = after.pinned_max * PAGE_SIZE,
+		.sleep_ns = after.throttle_sleep_ns - before.throttle_sleep_ns,
+		.sleeps = after.throttle_sleeps - before.throttle_sleeps,
+	};
+	return rc;
 }
 
 /* Runs files until one is stopped; returns how many were begun. */
@@ -130,7 +170,7 @@ static size_t run_files(const struct command *self, const struct request *r,
 	size_t count = 0;
 
 	for (; count < r->files.count && !atomic_load(&stop.asked); count++) {
-		int rc = jobs_run(runs[count].jobs, engine, &o, &runs[count].results);
+		int rc = run_file(r, engine, &o, &runs[count]);
 
 		if (rc) {
 			usage_error(self, "%s: %s", r->files.word[count], strerror(-rc));
@@ -152,7 +192,7 @@ static size_t run_files(const struct command *self, const struct request *r,
 static int report(const struct command *self, const struct request *r, const struct run *runs,
 		  size_t count)
 {
-	struct report report = { r, runs, count };
+	struct report report = { r, runs, count, is_ours(r) };
 	struct err e = { "" };
 	int rc = jobs_report(&r->jobs, print_report, &report, &e);
 
@@ -163,28 +203,87 @@ static int report(const struct command *self, const struct request *r, const str
 	return rc ? EXIT_FAILED : EXIT_OK;
 }
 
-static int run_all(const struct command *self, const struct request *r, struct run *runs)
+/* Our cache, as the options say. 0, or the status to end with. */
+static int make_cache(const struct command *self, const struct request *r, struct job_engine **out)
 {
-	struct job_engine *engine;
+	u64 memory =
+		r->memory_bytes ? r->memory_bytes : (u64)sysconf(_SC_PHYS_PAGES) / 4 * PAGE_SIZE;
+	struct lib_config config;
 	struct err e = { "" };
+	int rc = 0;
+
+	lib_config_init(&config);
+	config.engine.policy = *r->jobs.preset;
+	config.engine.memory_bytes = memory / PAGE_SIZE * PAGE_SIZE;
+	for (size_t i = 0; i < r->jobs.settings.count && !rc; i++)
+		if (lib_config_read(&config, &r->jobs.settings.word[i], 1, &e))
+			rc = usage_error(self, "-s %s: %s", r->jobs.settings.word[i], e.text);
+	if (rc || r->jobs.parse_only)
+		return rc;
+	if (engine_cache_create(&config, out, &e)) {
+		usage_error(self, "%s", e.text);
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
+/* The job engine. 0, or the status to end with; none is needed to read only. */
+static int make_engine(const struct command *self, const struct request *r, struct job_engine **out)
+{
+	*out = NULL;
+	if (is_ours(r))
+		return make_cache(self, r, out);
+	if (r->jobs.settings.count)
+		return usage_error(self,
+				   "-s %s: the kernel's cache has its settings in /proc/sys/vm",
+				   r->jobs.settings.word[0]);
+	if (engine_posix_create(out)) {
+		usage_error(self, "not enough memory");
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
+static void tell_loss(void *self, struct inode *inode, u64 bytes, int error)
+{
+	usage_error(self, "%s: %llu bytes could not be written: %s", path_of_inode(inode),
+		    (unsigned long long)bytes, strerror(-error));
+}
+
+/* 0, or EXIT_FAILED if not all data could be written back. */
+static int end_engine(const struct command *self, const struct request *r,
+		      struct job_engine *engine)
+{
+	struct engine_losses losses = { .lost = tell_loss, .ctx = (void *)self };
+	int rc = 0;
+
+	if (!engine)
+		return EXIT_OK;
+	if (is_ours(r))
+		rc = engine_cache_destroy(engine, &losses);
+	else
+		engine_posix_destroy(engine);
+	if (rc && !losses.files)
+		usage_error(self, "writing back: %s", strerror(-rc));
+	return rc ? EXIT_FAILED : EXIT_OK;
+}
+
+static int run_all(const struct command *self, const struct request *r, struct run *runs,
+		   struct job_engine *engine)
+{
 	int status = EXIT_OK, reported;
+	struct err e = { "" };
 	size_t count;
 
-	if (engine_posix_create(&engine))
-		return usage_error(self, "not enough memory") ? EXIT_FAILED : 0;
-	for (size_t i = 0; i < r->files.count && !status; i++)
+	for (size_t i = 0; i < r->files.count; i++)
 		if (jobs_check_engine(runs[i].jobs, engine, &e))
-			status = usage_error(self, "%s", e.text);
-	if (!status) {
-		catch_signals();
-		count = run_files(self, r, engine, runs, &status);
-		reported = report(self, r, runs, count);
-		status = status ? status : reported;
-		for (size_t i = 0; i < count; i++)
-			job_results_finish(&runs[i].results);
-	}
-	engine_posix_destroy(engine);
-	return status;
+			return usage_error(self, "%s", e.text);
+	catch_signals();
+	count = run_files(self, r, engine, runs, &status);
+	reported = report(self, r, runs, count);
+	for (size_t i = 0; i < count; i++)
+		job_results_finish(&runs[i].results);
+	return status ? status : reported;
 }
 
 static int run_request(const struct command *self, const struct request *r)
@@ -195,8 +294,9 @@ static int run_request(const struct command *self, const struct request *r)
 		.cpus = (u32)sysconf(_SC_NPROCESSORS_ONLN),
 	};
 	struct run *runs = calloc(r->files.count, sizeof(*runs));
+	struct job_engine *engine = NULL;
 	struct err e = { "" };
-	int status = EXIT_OK;
+	int status = EXIT_OK, ended;
 
 	if (!runs)
 		return usage_error(self, "not enough memory") ? EXIT_FAILED : 0;
@@ -206,13 +306,16 @@ static int run_request(const struct command *self, const struct request *r)
 		else
 			jobs_print_notes(&r->jobs, runs[i].jobs);
 	}
+	if (!status)
+		status = make_engine(self, r, &engine);
 	if (!status && !r->jobs.parse_only)
-		status = run_all(self, r, runs);
+		status = run_all(self, r, runs, engine);
+	ended = end_engine(self, r, engine);
 	for (size_t i = 0; i < r->files.count; i++)
 		if (runs[i].jobs)
 			jobs_free(runs[i].jobs);
 	free(runs);
-	return status;
+	return status ? status : ended;
 }
 
 static int run(const struct command *self, int argc, char **argv)

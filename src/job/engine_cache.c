@@ -10,9 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct cache_jobs {
 	struct job_engine ops;
+	struct device *device;
 	struct engine *engine;
 	struct path_table *paths;
 };
@@ -140,35 +142,80 @@ static void cache_task_exit(struct job_engine *je)
 	engine_task_exit(jobs_of(je)->engine);
 }
 
-int engine_cache_create(struct engine *e, struct path_table *paths, struct job_engine **out)
-{
-	struct cache_jobs *j = calloc(1, sizeof(*j));
+static const struct job_engine operations = {
+	.name = "sluice",
+	.open = cache_open,
+	.close = cache_close,
+	.pread = cache_pread,
+	.pwrite = cache_pwrite,
+	.fsync = cache_fsync,
+	.advise = cache_advise,
+	.truncate = cache_truncate,
+	.size = cache_size,
+	.unlink = cache_unlink,
+	.lay_out = cache_lay_out,
+	.task_exit = cache_task_exit,
+	.features = JOB_CAN_DONTCACHE,
+	.sync_range = cache_sync_range,
+	.folder = cache_folder,
+	.allocate = cache_allocate,
+};
 
-	if (!j)
-		return -ENOMEM;
-	j->ops = (struct job_engine){ .name = "sluice",
-				      .open = cache_open,
-				      .close = cache_close,
-				      .pread = cache_pread,
-				      .pwrite = cache_pwrite,
-				      .fsync = cache_fsync,
-				      .advise = cache_advise,
-				      .truncate = cache_truncate,
-				      .size = cache_size,
-				      .unlink = cache_unlink,
-				      .lay_out = cache_lay_out,
-				      .task_exit = cache_task_exit,
-				      .features = JOB_CAN_DONTCACHE,
-				      .sync_range = cache_sync_range,
-				      .folder = cache_folder,
-				      .allocate = cache_allocate };
-	j->engine = e;
-	j->paths = paths;
-	*out = &j->ops;
-	return 0;
+static int build(struct cache_jobs *j, const struct lib_config *c)
+{
+	const struct path_config paths = { .block_bytes = c->block_bytes,
+					   .idle_max = c->idle_files };
+	int rc = device_create(&c->device, &j->device);
+
+	if (!rc)
+		rc = engine_create(&c->engine, &j->engine);
+	if (!rc)
+		rc = engine_add_device(j->engine, j->device, c->read_ahead_kb, c->strict_limit);
+	return rc ? rc : path_table_create(j->engine, &paths, &j->paths);
 }
 
-void engine_cache_destroy(struct job_engine *je)
+int engine_cache_destroy(struct job_engine *je, struct engine_losses *losses)
 {
-	free(jobs_of(je));
+	struct cache_jobs *j = jobs_of(je);
+	int error = 0, rc;
+
+	if (j->paths)
+		error = path_table_destroy(j->paths, losses);
+	if (j->engine) {
+		rc = engine_destroy_telling(j->engine, losses);
+		error = error ? error : rc;
+	}
+	if (j->device)
+		device_destroy(j->device);
+	free(j);
+	return error;
+}
+
+int engine_cache_create(const struct lib_config *c, struct job_engine **out, struct err *e)
+{
+	struct cache_jobs *j = calloc(1, sizeof(*j));
+	int rc = -ENOMEM;
+
+	if (j) {
+		j->ops = operations;
+		rc = build(j, c);
+	}
+	if (!rc) {
+		*out = &j->ops;
+		return 0;
+	}
+	if (j)
+		engine_cache_destroy(&j->ops, NULL);
+	err_set(e, NULL, 0, "making the cache: %s", strerror(-rc));
+	return rc;
+}
+
+struct engine *engine_cache_engine(struct job_engine *je)
+{
+	return jobs_of(je)->engine;
+}
+
+struct device *engine_cache_device(struct job_engine *je)
+{
+	return jobs_of(je)->device;
 }

@@ -256,8 +256,20 @@ static json_t *time_text(const struct job_results *r)
 	return json_string(text);
 }
 
+/* fio knows no such thing; what reads its reports passes over it. */
+static json_t *cache_json(const struct report_cache *c)
+{
+	json_t *o = json_object();
+
+	o = with(o, "max_dirty_bytes", number(c->max_dirty_bytes));
+	o = with(o, "max_debt_bytes", number(c->max_debt_bytes));
+	o = with(o, "max_pinned_bytes", number(c->max_pinned_bytes));
+	o = with(o, "throttle_sleep_ns", number(c->sleep_ns));
+	return with(o, "throttle_sleeps", number(c->sleeps));
+}
+
 static json_t *document(const struct jobs *jobs, const struct job_results *r,
-			const struct report_disk *disk)
+			const struct report_disk *disk, const struct report_cache *cache)
 {
 	json_t *o = json_object(), *list = json_array();
 	u64 ended_ms = (r->date_ns ? r->date_ns : r->ended_ns) / NSEC_PER_MSEC;
@@ -275,13 +287,15 @@ static json_t *document(const struct jobs *jobs, const struct job_results *r,
 		}
 	}
 	o = with(o, "jobs", list);
+	if (cache)
+		o = with(o, "sluice cache", cache_json(cache));
 	return disk ? with(o, "disk_util", disk_json(disk)) : o;
 }
 
 int report_fio_json(FILE *out, const struct jobs *jobs, const struct job_results *r,
-		    const struct report_disk *disk)
+		    const struct report_disk *disk, const struct report_cache *cache)
 {
-	json_t *root = document(jobs, r, disk);
+	json_t *root = document(jobs, r, disk, cache);
 	int error = 0;
 
 	if (!root)
