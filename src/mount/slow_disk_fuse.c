@@ -153,12 +153,18 @@ static void on_release(fuse_req_t req, fuse_ino_t inode, struct fuse_file_info *
 	fuse_reply_err(req, 0);
 }
 
-/* What of `text` lies in the part asked for. */
-static void reply_part(fuse_req_t req, const char *text, size_t total, size_t length, off_t offset)
+/*
+ * What of `text` lies in the part asked for. From a copy: as soon as the answer is there, somebody
+ * may close the file.
+ */
+static void reply_part(fuse_req_t req, const char *text, size_t length, u64 offset)
 {
-	size_t from = (u64)offset < total ? (size_t)offset : total;
+	size_t total = strlen(text), from = min_u64(offset, total);
+	char part[1024];
 
-	fuse_reply_buf(req, text + from, min_u64(length, total - from));
+	length = min_u64(min_u64(length, total - from), sizeof(part));
+	memcpy(part, text + from, length);
+	fuse_reply_buf(req, part, length);
 }
 
 static void read_disk(fuse_req_t req, size_t length, u64 offset)
@@ -190,7 +196,7 @@ static void on_read(fuse_req_t req, fuse_ino_t inode, size_t length, off_t offse
 	if (inode == INODE_DISK)
 		read_disk(req, length, (u64)offset);
 	else
-		reply_part(req, text, strlen(text), length, offset);
+		reply_part(req, text, length, (u64)offset);
 }
 
 static void on_write(fuse_req_t req, fuse_ino_t inode, const char *data, size_t length,
@@ -317,6 +323,7 @@ static int mount_it(struct slow_disk *d, const char *mountpoint, struct err *e)
 	said = (struct err){ "" };
 	fuse_set_log_func(listen);
 	d->session = fuse_session_new(&args, &operations, sizeof(operations), d);
+	fuse_opt_free_args(&args); /* libfuse adds to them */
 	/* a signal from now on is to unmount what is mounted */
 	if (d->session && !fuse_set_signal_handlers(d->session) &&
 	    !fuse_session_mount(d->session, mountpoint))

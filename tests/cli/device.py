@@ -97,14 +97,20 @@ class Rig:
         self.at_end('umount', '-l', path)
         return path
 
+    def end_child(self, child):
+        child.kill()
+        child.wait()
+        if child.stderr.closed:
+            return
+        for line in child.stderr.read().decode().splitlines():
+            print('# ' + line)
+        child.stdout.close()
+        child.stderr.close()
+
     def finish(self):
         for words in reversed(self.cleanups):
             if isinstance(words[0], subprocess.Popen):
-                child = words[0]
-                child.kill()
-                child.wait()
-                child.stdout.close()
-                child.stderr.close()
+                self.end_child(words[0])
             else:
                 subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
@@ -127,6 +133,16 @@ def ends(child, status=0):
     return out.decode()
 
 
+@contextlib.contextmanager
+def opened(path, flags=os.O_RDWR):
+    fd = os.open(path, flags)
+    try:
+        yield fd
+    finally:
+        with contextlib.suppress(OSError):  # closing is a request, too
+            os.close(fd)
+
+
 def data(length, seed):
     block = hashlib.sha256(b'%d' % seed).digest() * 128
     return (block * (length // len(block) + 1))[:length]
@@ -142,8 +158,7 @@ def test_counts_each_request_and_keeps_the_bytes():
         equal([before[k] for k in ('reads', 'writes', 'flushes', 'discards', 'errors')], [0] * 5)
         equal((before['iops'], before['bytes_per_s'], before['size_bytes']),
               (100000, 2e9, 8 * MIB))
-        fd = os.open(r.disk, os.O_RDWR)
-        try:
+        with opened(r.disk) as fd:
             for i in range(10):
                 equal(os.pwrite(fd, data(4096, i), i * 8192), 4096)
             equal(os.pwrite(fd, data(256 << 10, 99), 4 * MIB), 256 << 10)
@@ -155,8 +170,6 @@ def test_counts_each_request_and_keeps_the_bytes():
             equal(os.pread(fd, 4096, 8 * MIB), b'')
             # the kernel keeps nothing: each read is a request
             equal(os.pread(fd, 4096, 0), os.pread(fd, 4096, 0))
-        finally:
-            os.close(fd)
         after = r.stats()
         equal((after['writes'], after['write_bytes']), (11, 10 * 4096 + (256 << 10)))
         equal((after['reads'], after['read_bytes']), (23, 22 * 4096 + (256 << 10)))
@@ -172,8 +185,7 @@ def test_counts_each_request_and_keeps_the_bytes():
 def test_is_a_disk_and_no_file():
     with rig() as r:
         r.serve('--size', '1M')
-        fd = os.open(r.disk, os.O_RDWR)
-        try:
+        with opened(r.disk) as fd:
             for length, offset in ((100, 0), (512, 100), (4096, MIB - 512), (512, MIB)):
                 try:
                     os.pwrite(fd, bytes(length), offset)
@@ -186,8 +198,6 @@ def test_is_a_disk_and_no_file():
                     raise AssertionError('it was cut off')
                 except OSError as error:
                     equal(error.errno, errno.EINVAL)
-        finally:
-            os.close(fd)
         equal(r.stats()['errors'], 4)
         try:
             open(os.path.join(r.mount, 'new'), 'w')
@@ -255,8 +265,7 @@ def test_a_full_backing_is_an_error_and_no_hang():
         sh('mount', '-t', 'tmpfs', '-o', 'size=2M', 'none', small)
         r.at_end('umount', '-l', small)
         r.serve('--size', '8M', backing=os.path.join(small, 'image'))
-        fd = os.open(r.disk, os.O_RDWR)
-        try:
+        with opened(r.disk) as fd:
             written = 0
             try:
                 while written < 8 * MIB:
@@ -270,8 +279,6 @@ def test_a_full_backing_is_an_error_and_no_hang():
             sh('fallocate', '--punch-hole', '--offset', '0', '--length', str(MIB), r.disk)
             equal(os.pread(fd, 4096, 0), bytes(4096))
             equal(os.pwrite(fd, data(256 << 10, 2), 6 * MIB), 256 << 10)
-        finally:
-            os.close(fd)
         stats = r.stats()
         equal((stats['errors'], stats['discards'], stats['discard_bytes']), (1, 1, MIB))
         # through a block device it is an I/O error
@@ -285,8 +292,7 @@ def test_a_full_backing_is_an_error_and_no_hang():
 def test_a_killed_one_leaves_errors_and_no_hang():
     with rig() as r:
         child = r.serve('--size', '8M')
-        fd = os.open(r.disk, os.O_RDWR)
-        try:
+        with opened(r.disk) as fd:
             equal(os.pwrite(fd, data(4096, 1), 0), 4096)
             child.send_signal(signal.SIGKILL)
             child.wait()
@@ -297,9 +303,6 @@ def test_a_killed_one_leaves_errors_and_no_hang():
                     raise AssertionError('somebody answered')
                 except OSError as error:
                     assert error.errno in (errno.ENOTCONN, errno.ECONNABORTED), error
-        finally:
-            with contextlib.suppress(OSError):  # closing is a request, too
-                os.close(fd)
         sh('umount', r.mount)
         with open(r.image, 'rb') as f:
             equal(f.read(4096), data(4096, 1))
