@@ -238,7 +238,10 @@ struct sluice_store {
 	ssize_t (*read)(void *ctx, const struct iovec *iov, int iov_count, uint64_t offset);
 	/* As pwritev(2), and may be as short; makes the store longer. NULL: open it O_RDONLY. */
 	ssize_t (*write)(void *ctx, const struct iovec *iov, int iov_count, uint64_t offset);
-	/* Makes safe what was written so far, as fdatasync(2). NULL: writes are safe at once. */
+	/*
+	 * Makes safe what was written so far, as fdatasync(2). Once it has failed nobody knows what is
+	 * safe: then syncs go on to fail until sluice_discard(). NULL: writes are safe at once.
+	 */
 	int (*flush)(void *ctx);
 	/* Sets the size. NULL: the store cannot become shorter. */
 	int (*truncate)(void *ctx, uint64_t size);

@@ -262,9 +262,10 @@ bool mapping_drop_landed(struct mapping *m, struct folio *f)
 
 u64 mapping_evict_range(struct mapping *m, u64 first, u64 end, u64 *folios)
 {
-	u64 page, before = m->pages, gone = 0;
+	u64 page, before, gone = 0;
 
 	spin_lock(&m->tree_lock);
+	before = m->pages;
 	while (index_next(&m->index, TAG_PRESENT, first, &page) && page < end) {
 		struct leaf *leaf = index_leaf(&m->index, page);
 		struct folio *f = &m->cache->folios[leaf->folio[page % LEAF_PAGES]];

@@ -214,6 +214,8 @@ struct device *store_device(const struct store *s);
 u64 store_size(const struct store *s);
 /* Shortening forgets everything past the new size; lengthening adds a hole. */
 int store_truncate(struct store *s, u64 size_bytes);
+/* Whether it can be made shorter at all: not a caller's own store without truncate. */
+bool store_can_shorten(const struct store *s);
 /*
  * Where the file really ends: real stores never write bytes past it, though I/Os consist of
  * whole blocks, and read zeros there. To be said before I/O that goes past the old end is
@@ -242,6 +244,11 @@ int store_lay_out(struct store *s, u64 size_bytes);
 int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes);
 /* Punches a hole: whole pages in the range are as never written, and read as zeros. */
 int store_punch(struct store *s, u64 page, u64 n);
+/*
+ * Forgets that a flush failed. Until then flushes of a real store go on to fail, since what was
+ * written before the first one that did may be lost: for when that is given up on purpose.
+ */
+void store_forgive(struct store *s);
 /* Reads bytes straight out of the store, without the queue: for checks. Holes are zero. */
 void store_peek(const struct store *s, u64 offset_bytes, void *buf, size_t length_bytes);
 

@@ -193,6 +193,11 @@ static int flush(struct real_store *r)
 	return error;
 }
 
+void real_store_forgive(struct store *s)
+{
+	atomic_store(&real_store_of(s)->poisoned, 0);
+}
+
 int real_store_execute(struct store *s, struct io *io)
 {
 	struct real_store *r = real_store_of(s);

@@ -41,6 +41,7 @@ u64 real_store_size(struct store *s);
 void real_store_set_end(struct store *s, u64 size_bytes);
 bool real_store_any_written(struct store *s, u64 page, u64 n);
 u64 real_store_next(struct store *s, u64 page, u64 end, bool written);
+void real_store_forgive(struct store *s);
 int real_store_execute(struct store *s, struct io *io);
 bool real_store_landed(struct store *s, struct io *io, s64 result, int *error);
 

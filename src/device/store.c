@@ -51,6 +51,11 @@ int store_truncate(struct store *s, u64 size_bytes)
 	return size_bytes > STORE_SIZE_MAX ? -EFBIG : s->ops->truncate(s, size_bytes);
 }
 
+bool store_can_shorten(const struct store *s)
+{
+	return !s->ops->can_shorten || s->ops->can_shorten(looked_at(s));
+}
+
 void store_set_end(struct store *s, u64 size_bytes)
 {
 	if (s->ops->set_end)
@@ -79,6 +84,12 @@ int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
 	if (!length_bytes || !s->ops->reserve)
 		return 0;
 	return s->ops->reserve(s, offset_bytes, length_bytes);
+}
+
+void store_forgive(struct store *s)
+{
+	if (s->ops->forgive)
+		s->ops->forgive(s);
 }
 
 int store_punch(struct store *s, u64 page, u64 n)

@@ -10,12 +10,14 @@ struct store_ops {
 	void (*destroy)(struct store *s); /* frees it */
 	u64 (*size)(struct store *s);
 	int (*truncate)(struct store *s, u64 size_bytes);
+	bool (*can_shorten)(struct store *s);             /* NULL: yes */
 	void (*set_end)(struct store *s, u64 size_bytes); /* NULL: it writes whole blocks */
 	bool (*any_written)(struct store *s, u64 page, u64 n);
 	u64 (*next)(struct store *s, u64 page, u64 end, bool written);
 	int (*lay_out)(struct store *s, u64 size_bytes);
 	int (*reserve)(struct store *s, u64 offset_bytes, u64 length_bytes); /* NULL: no need */
 	int (*punch)(struct store *s, u64 page, u64 n);
+	void (*forgive)(struct store *s); /* NULL: it bears no grudge */
 	/* What io, or all of it past io->done_bytes, does to the store: 0 or a negative errno. */
 	int (*execute)(struct store *s, struct io *io);
 	/*

@@ -67,6 +67,11 @@ static int custom_truncate(struct store *s, u64 size_bytes)
 	return error;
 }
 
+static bool custom_can_shorten(struct store *s)
+{
+	return custom_of_store(s)->backing.truncate != NULL;
+}
+
 static int custom_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
 {
 	struct custom_store *c = custom_of_store(s);
@@ -100,12 +105,14 @@ static const struct store_ops custom_ops = {
 	.destroy = custom_destroy,
 	.size = real_store_size,
 	.truncate = custom_truncate,
+	.can_shorten = custom_can_shorten,
 	.set_end = real_store_set_end,
 	.any_written = real_store_any_written,
 	.next = real_store_next,
 	.lay_out = custom_lay_out,
 	.reserve = custom_reserve,
 	.punch = custom_punch,
+	.forgive = real_store_forgive,
 	.execute = real_store_execute,
 };
 

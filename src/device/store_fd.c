@@ -231,6 +231,7 @@ static const struct store_ops fd_ops = {
 	.lay_out = fd_lay_out,
 	.reserve = fd_reserve,
 	.punch = fd_punch,
+	.forgive = real_store_forgive,
 	.execute = real_store_execute,
 	.is_direct = fd_store_is_direct,
 	.landed = real_store_landed,

@@ -53,7 +53,8 @@ static int borrow(struct read *r, struct file_loan *loan, struct iovec *iov, u32
 			return -ENOBUFS;
 		}
 		n = min_u64(r->end, folio_end(f) << PAGE_SHIFT) - r->position;
-		iov[loan->count] = (struct iovec){ folio_address(f, r->position), n };
+		iov[loan->count] =
+			(struct iovec){ folio_bytes(&loan->engine->cache, f, r->position), n };
 		loan->folio[loan->count++] = f;
 		r->position += n;
 		folio_mark_accessed(f);

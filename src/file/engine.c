@@ -232,7 +232,7 @@ bool engine_audit(struct engine *e, char *why, size_t why_size)
 		struct inode *inode = list_entry(n, struct inode, all);
 
 		ok = ok && mapping_audit(&inode->m, &sum, why, why_size);
-		pages += inode->m.pages;
+		pages += folio_get(inode->m.pages);
 	}
 	mutex_unlock(&e->inodes_lock);
 	return ok && cache_audit(&e->cache, &sum, pages, why, why_size);

@@ -90,6 +90,14 @@ void *inode_owner(const struct inode *inode);
 /* Bytes that are not safe: of pages dirty or in flight, in whole pages. */
 u64 inode_unwritten_bytes(struct inode *inode);
 /*
+ * Sets the size; what is cut off is gone. 0, -EFBIG, -EOPNOTSUPP (to make a caller's own store
+ * shorter that has no truncate), or the store's error: then the file keeps its size, but
+ * what was to be cut off may be older data, or zeros.
+ */
+int inode_truncate(struct inode *inode, u64 size_bytes);
+/* Makes `size_bytes` exist and count as written on the device, without any I/O. */
+int inode_lay_out(struct inode *inode, u64 size_bytes);
+/*
  * Shows the dirty bytes below the size, in file order, in pieces that lie in one place in memory until
  * fn returns; fn calls nothing of the engine. In an engine with contents.
  */
@@ -103,13 +111,6 @@ int inode_error(struct inode *inode);
  * error of what could not be written ends. Waits for what is in flight.
  */
 int inode_forget(struct inode *inode);
-/*
- * Sets the size; what is cut off is gone. 0, -EFBIG, or the store's error, and all is as it was:
- * -EOPNOTSUPP for a caller's store without truncate that is to become shorter.
- */
-int inode_truncate(struct inode *inode, u64 size_bytes);
-/* Makes `size_bytes` exist and count as written on the device, without any I/O. */
-int inode_lay_out(struct inode *inode, u64 size_bytes);
 
 /* --- files */
 

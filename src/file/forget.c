@@ -112,6 +112,7 @@ int inode_forget(struct inode *inode)
 		mapping_remove(m, f);
 		put_locked(m->cache, f);
 	}
+	store_forgive(m->store);
 	inode->reserved = store_size(m->store);
 	inode->sparse = true;
 	inode_set_size(inode, store_size(m->store));

@@ -167,29 +167,29 @@ static int lengthen(struct inode *inode, u64 size_bytes)
 	return 0;
 }
 
-/*
- * Makes it shorter, first the store: on an error all is as it was. Once more, for what was in flight,
- * and for what readers that had seen the old size brought back.
- */
+/* Makes it shorter; on an error of the store it keeps its size. */
 static int shorten(struct inode *inode, u64 size_bytes)
 {
+	struct store *store = inode->m.store;
 	u64 old = size_now(inode);
-	int rc;
+	int rc = 0;
 
+	if (size_bytes < store_size(store) && !store_can_shorten(store))
+		return -EOPNOTSUPP;
 	inode_set_size(inode, size_bytes);
-	rc = store_truncate(inode->m.store, size_bytes);
+	/* again, for what readers that had seen the old size brought back in the first time */
+	for (unsigned i = 0; i < 2 && !rc; i++) {
+		truncate_pages(inode, size_bytes);
+		rc = store_truncate(store, size_bytes);
+	}
 	if (rc) {
 		inode_set_size(inode, old);
 		return rc;
 	}
 	inode->reserved = size_bytes;
-	for (unsigned i = 0; i < 2 && !rc; i++) {
-		truncate_pages(inode, size_bytes);
-		rc = store_truncate(inode->m.store, size_bytes);
-	}
 	if (!size_bytes)
 		inode->sparse = false;
-	return rc;
+	return 0;
 }
 
 int inode_resize(struct inode *inode, u64 size_bytes)

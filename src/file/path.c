@@ -224,6 +224,35 @@ static int drop_one(struct path_table *t)
 	return e ? drop(e) : -EMFILE;
 }
 
+/* When the inode's last page landed, in the system's time; 0: never. */
+static u64 landed_wall_ns(struct inode *inode)
+{
+	u64 landed = atomic_load_explicit(&inode->landed_ns, memory_order_acquire);
+
+	return landed ? world_wall_ns() - (world_now() - landed) : 0;
+}
+
+/* Whether somebody else changed an idle file. */
+static bool has_changed(struct entry *e)
+{
+	bool dirty = inode_unwritten_bytes(e->inode) > 0; /* asked before the system is */
+	u64 size = inode_size(e->inode), on_device;
+	struct sight now;
+	struct stat st;
+
+	if (e->key.block)
+		return false;
+	if (fstat(e->fd, &st))
+		return true;
+	now = sight_of(&st);
+	on_device = (u64)st.st_size;
+	if (on_device > size || (on_device < size && !dirty))
+		return true;
+	if (now.ctime_ns == e->seen.ctime_ns && now.mtime_ns == e->seen.mtime_ns)
+		return false;
+	return e->settled || now.ctime_ns > landed_wall_ns(e->inode);
+}
+
 /* Gives back what was reserved past the end, and records what is seen then. */
 static void settle(struct entry *e)
 {
@@ -231,6 +260,8 @@ static void settle(struct entry *e)
 	u64 size = inode_size(inode);
 	struct stat st;
 
+	if (has_changed(e))
+		return; /* the next open will see it */
 	if (e->writable && !e->key.block && inode->reserved > size) {
 		rwsem_lock(&inode->lock);
 		if (!store_truncate(inode->m.store, size))
@@ -258,30 +289,6 @@ static void settle_some(struct path_table *t)
 		if (!inode_unwritten_bytes(e->inode))
 			settle(e);
 	}
-}
-
-/* When the inode's last page landed, in the system's time; 0: never. */
-static u64 landed_wall_ns(struct inode *inode)
-{
-	u64 landed = atomic_load_explicit(&inode->landed_ns, memory_order_acquire);
-
-	return landed ? world_wall_ns() - (world_now() - landed) : 0;
-}
-
-/* Whether somebody else changed an idle file. */
-static bool has_changed(struct entry *e, const struct stat *st)
-{
-	u64 size = inode_size(e->inode), on_device = (u64)st->st_size;
-	bool dirty = inode_unwritten_bytes(e->inode) > 0;
-	struct sight now = sight_of(st);
-
-	if (e->key.block)
-		return false;
-	if (on_device > size || (on_device < size && !dirty))
-		return true;
-	if (now.ctime_ns == e->seen.ctime_ns && now.mtime_ns == e->seen.mtime_ns)
-		return false;
-	return e->settled || now.ctime_ns > landed_wall_ns(e->inode);
 }
 
 /* Whether every block of the file has its place on the device. */
@@ -359,7 +366,7 @@ static int enter(struct path_table *t, const char *path, int fd, const struct st
 		*out = e;
 		if (e && e->busy) {
 			cond_wait(&t->changed, &t->lock);
-		} else if (e && !e->opens && !asked && has_changed(e, st)) {
+		} else if (e && !e->opens && !asked && has_changed(e)) {
 			asked = true;
 			t->foreign++;
 			if (drop(e)) /* what we could not write stands against what they did */

@@ -144,7 +144,7 @@ static bool copy_valid(struct read *r, struct folio *f, u64 n)
 	want = wanted(r, f);
 	if (!mapping_blocks_uptodate(&r->file->inode->m, f, want.first, want.count))
 		return false;
-	buffers_fill(&to, folio_address(f, r->position), n);
+	buffers_fill(&to, folio_bytes(r->file->inode->m.cache, f, r->position), n);
 	if (!folio_unchanged(f, seq))
 		return false;
 	r->to = to;

@@ -21,8 +21,8 @@
 
 #include "sluice.h"
 
-#define KIB     1024ull
-#define MIB     (1024 * KIB)
+#define KIB        1024ull
+#define MIB        (1024 * KIB)
 #define GIVEN(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 /* A folder of the test program's own; its files are removed one by one, and it last. */
@@ -80,7 +80,8 @@ static inline struct sluice_file *rig_open(struct sluice *c, const char *name, i
 /* The byte at an offset, by who wrote it; 0 is nobody's. */
 static inline uint8_t rig_byte(uint64_t offset, unsigned version)
 {
-	return version ? (uint8_t)(1 + (offset * 31 + (offset >> 12) * 7 + version * 101) % 255) : 0;
+	return version ? (uint8_t)(1 + (offset * 31 + (offset >> 12) * 7 + version * 101) % 255)
+		       : 0;
 }
 
 static inline void *rig_bytes(uint64_t offset, size_t length, unsigned version)

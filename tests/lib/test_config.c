@@ -59,12 +59,12 @@ static void test_defaults(void **state)
 
 static void test_every_key_sets_its_field(void **state)
 {
-	struct lib_config c = GIVEN(
-		"memory=64M", "max_memory=1G", "huge_pages=never", "reserve=1M", "vm.dirty_ratio=30",
-		"vm.dirty_background_ratio=5", "vm.dirty_writeback_centisecs=0",
-		"vm.dirty_expire_centisecs=100", "read_ahead_kb=512", "strict_limit=yes",
-		"block_bytes=512", "idle_files=7", "io_engine=threads", "queue_depth=9",
-		"max_io_kb=256", "direct=0");
+	struct lib_config c =
+		GIVEN("memory=64M", "max_memory=1G", "huge_pages=never", "reserve=1M",
+		      "vm.dirty_ratio=30", "vm.dirty_background_ratio=5",
+		      "vm.dirty_writeback_centisecs=0", "vm.dirty_expire_centisecs=100",
+		      "read_ahead_kb=512", "strict_limit=yes", "block_bytes=512", "idle_files=7",
+		      "io_engine=threads", "queue_depth=9", "max_io_kb=256", "direct=0");
 
 	(void)state;
 	assert_int_equal(c.engine.memory_bytes, 64 << 20);
@@ -145,14 +145,12 @@ static void test_complaints(void **state)
 	refused("zzzzzzzzzzzz=1",
 		"unknown setting \"zzzzzzzzzzzz\"; the settings stand in sluice(3)");
 	refused("vm.memory=1G", "unknown setting \"vm.memory\"; did you mean \"memory\"?");
-	refused("vm.dirty_ratio=101",
-		"vm.dirty_ratio cannot be \"101\", only 0 to 100 (percent)");
+	refused("vm.dirty_ratio=101", "vm.dirty_ratio cannot be \"101\", only 0 to 100 (percent)");
 	refused("vm.dirty_bytes=8191",
 		"vm.dirty_bytes cannot be \"8191\", only a size of at least 8192");
 	refused("read_ahead_kb=6",
 		"read_ahead_kb cannot be \"6\", only a multiple of 4, at most 1048576");
-	refused("block_bytes=1536",
-		"block_bytes cannot be \"1536\", only 512, 1024, 2048 or 4096");
+	refused("block_bytes=1536", "block_bytes cannot be \"1536\", only 512, 1024, 2048 or 4096");
 	refused("strict_limit=perhaps", "strict_limit cannot be \"perhaps\", only yes or no");
 	refused("huge_pages=nev", "huge_pages cannot be \"nev\", only auto|never|always");
 	refused("huge_pages=", "huge_pages cannot be \"\", only auto|never|always");
@@ -180,8 +178,7 @@ static void test_the_limits_of_device_keys_are_the_devices(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(edges); i++)
 		GIVEN(edges[i].least, edges[i].most);
 	refused("queue_depth=4097", "queue_depth cannot be \"4097\", only 1 to 4096");
-	refused("max_io_kb=1048577",
-		"max_io_kb cannot be \"1048577\", only 4 to 1048576 (KiB)");
+	refused("max_io_kb=1048577", "max_io_kb cannot be \"1048577\", only 4 to 1048576 (KiB)");
 }
 
 static void test_keys_can_be_listed(void **state)
