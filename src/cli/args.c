@@ -16,6 +16,16 @@
 
 #define OPTIONS_MAX 32
 
+/* A walk over the words behind a command. */
+struct args {
+	const struct command *command;
+	char **words;
+	int count, next;
+	bool only_arguments; /* "--" was seen */
+};
+
+enum { ARG_END = -1, ARG_PLAIN = -2, ARG_WRONG = -3, ARG_HELP = -4 };
+
 int usage_error(const struct command *c, const char *format, ...)
 {
 	va_list list;
@@ -92,7 +102,12 @@ static int short_option(struct args *a, const char *word, const char **value)
 	return refuse(a, word);
 }
 
-int args_next(struct args *a, const char **value)
+/*
+ * The index of the next option in the command's table, with its value in *value; or ARG_PLAIN
+ * with a word that is no option; or ARG_END. After ARG_WRONG the complaint was printed, after
+ * ARG_HELP the help.
+ */
+static int args_next(struct args *a, const char **value)
 {
 	const char *word;
 
@@ -115,7 +130,7 @@ int args_next(struct args *a, const char **value)
 	return word[1] == '-' ? long_option(a, word, value) : short_option(a, word, value);
 }
 
-int words_add(const struct command *self, struct words *w, const char *word)
+static int words_add(const struct command *self, struct words *w, const char *word)
 {
 	if (w->count == WORDS_MAX)
 		return usage_error(self, "more than %d of one option", WORDS_MAX);
@@ -123,13 +138,93 @@ int words_add(const struct command *self, struct words *w, const char *word)
 	return 0;
 }
 
-int take_number(const struct command *self, const char *name, const char *text, u64 min, u64 max,
-		u64 *out)
+static int take_number(const struct command *self, const char *name, const char *text, u64 min,
+		       u64 max, u64 *out)
 {
 	if (!units_parse_u64(text, out) && *out >= min && *out <= max)
 		return 0;
 	return usage_error(self, "--%s cannot be \"%s\", only %ju to %ju", name, text,
 			   (uintmax_t)min, (uintmax_t)max);
+}
+
+static int refuse_number(const struct command *self, const struct option *o, const char *text)
+{
+	return usage_error(self, "--%s cannot be \"%s\", only %.15Lg to %.15Lg", o->name, text,
+			   o->min, o->max);
+}
+
+/* 0, or EXIT_USAGE after a complaint. */
+static int take_value_into(const struct command *self, const struct option *o, const char *text,
+			   char *request)
+{
+	void *field = request + o->field;
+	double real;
+	u64 whole;
+
+	switch (o->kind) {
+	case TAKES_FLAG:
+		*(bool *)field = true;
+		return 0;
+	case TAKES_NUMBER:
+		return take_number(self, o->name, text, (u64)o->min, (u64)o->max, field);
+	case TAKES_REAL:
+		if (units_parse_double(text, &real) || !(real >= o->min && real <= o->max))
+			return refuse_number(self, o, text);
+		*(double *)field = real;
+		return 0;
+	case TAKES_SIZE:
+		if (units_parse_bytes(text, &whole) || whole < o->min || whole > o->max)
+			return usage_error(self, "--%s cannot be \"%s\", only a size, as 500M",
+					   o->name, text);
+		*(u64 *)field = whole;
+		return 0;
+	case TAKES_TEXT:
+		*(const char **)field = text;
+		return 0;
+	case TAKES_FILE:
+	case TAKES_FILE_OR_DASH:
+		*(const char **)field = text;
+		if (*text)
+			return 0;
+		return usage_error(self, "--%s needs the name of a file%s", o->name,
+				   o->kind == TAKES_FILE_OR_DASH ? ", or \"-\"" : "");
+	case TAKES_WORDS:
+		return words_add(self, field, text);
+	}
+	return EXIT_USAGE;
+}
+
+bool args_read(const struct command *self, int argc, char **argv, void *request,
+	       struct words *plain, int *status)
+{
+	struct args a = { .command = self, .words = argv, .count = argc };
+	const char *value;
+	int arg;
+
+	while ((arg = args_next(&a, &value)) != ARG_END) {
+		if (arg == ARG_HELP)
+			*status = EXIT_OK;
+		else if (arg == ARG_WRONG)
+			*status = EXIT_USAGE;
+		else if (arg == ARG_PLAIN)
+			*status = words_add(self, plain, value);
+		else
+			*status = take_value_into(self, &self->options[arg], value, request);
+		if (arg == ARG_HELP || *status)
+			return false;
+	}
+	return true;
+}
+
+int words_one(const struct command *self, const struct words *w, const char *what, const char **out)
+{
+	if (!w->count)
+		return usage_error(self, "which %s? \"sluice %s --help\" says more", what,
+				   self->name);
+	if (w->count > 1)
+		return usage_error(self, "one %s at a time, not \"%s\" too", what, w->word[1]);
+	*out = w->word[0];
+	return 0;
 }
 
 /* Whether two paths lead to one file, there already or not. */

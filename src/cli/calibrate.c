@@ -4,48 +4,41 @@
 #include "cli/cli.h"
 #include <stdio.h>
 
-enum {
-	OPT_DIR,
-	OPT_ROUNDS,
-	OPT_WRITE,
+struct request {
+	const char *folder, *write;
+	u64 rounds;
 };
 
 static const struct option options[] = {
-	[OPT_DIR] = { "dir", 0, "DIR", "where the test file goes: on a disk (default \".\")" },
-	[OPT_ROUNDS] = { "rounds", 0, "N", "how often everything is measured (default 15)" },
-	[OPT_WRITE] = { "write", 0, "FILE", "put the result into this machine file" },
+	OPTION(struct request, folder, TEXT, "dir", 0, "DIR",
+	       "where the test file goes: on a disk (default \".\")"),
+	OPTION_IN(struct request, rounds, NUMBER, "rounds", 0, "N",
+		  "how often everything is measured (default 15)", 1, CALIBRATE_ROUNDS_MAX),
+	OPTION(struct request, write, FILE, "write", 0, "FILE",
+	       "put the result into this machine file"),
 	{ 0 },
 };
 
 static int run(const struct command *self, int argc, char **argv)
 {
-	struct args a = { .command = self, .words = argv, .count = argc };
-	const char *value, *folder = ".", *path = NULL;
+	struct request r = { .folder = ".", .rounds = 15 };
+	struct words plain = { 0 };
 	struct calibration c;
 	struct err e = { "" };
-	u64 rounds = 15;
-	int arg;
+	int status;
 
-	while ((arg = args_next(&a, &value)) != ARG_END) {
-		if (arg == ARG_HELP || arg == ARG_WRONG)
-			return arg == ARG_HELP ? EXIT_OK : EXIT_USAGE;
-		if (arg == ARG_PLAIN)
-			return usage_error(self, "takes no arguments, not \"%s\"", value);
-		if (arg == OPT_DIR)
-			folder = value;
-		else if (arg == OPT_WRITE)
-			path = value;
-		else if (take_number(self, "rounds", value, 1, CALIBRATE_ROUNDS_MAX, &rounds))
-			return EXIT_USAGE;
-	}
-	if (path && check_place(self, "write", path))
+	if (!args_read(self, argc, argv, &r, &plain, &status))
+		return status;
+	if (plain.count)
+		return usage_error(self, "takes no arguments, not \"%s\"", plain.word[0]);
+	if (r.write && check_place(self, "write", r.write))
 		return EXIT_USAGE;
-	if (calibrate(&c, folder, (unsigned)rounds, &e)) {
+	if (calibrate(&c, r.folder, (unsigned)r.rounds, &e)) {
 		fprintf(stderr, "sluice calibrate: %s\n", e.text);
 		return EXIT_FAILED;
 	}
 	calibrate_print(stdout, &c);
-	if (path && calibrate_write(path, &c, &e)) {
+	if (r.write && calibrate_write(r.write, &c, &e)) {
 		fprintf(stderr, "sluice calibrate: %s\n", e.text);
 		return EXIT_FAILED;
 	}

@@ -1,118 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* sluice fio: runs a fio job file on a simulated machine and reports as fio does. */
-#include "base/outfile.h"
 #include "base/units.h"
-#include "cli/cli.h"
-#include "job/report_fio.h"
+#include "cli/jobs.h"
 #include "lab/machine.h"
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-enum {
-	OPT_FORMAT,
-	OPT_OUTPUT,
-	OPT_MACHINE,
-	OPT_POLICY,
-	OPT_SET,
-	OPT_SEED,
-	OPT_LENIENT,
-	OPT_PARSE_ONLY,
-	OPT_QUIET,
+struct request {
+	struct jobs_request jobs; /* the first: its options have their fields there */
+	const char *machine, *path;
 };
 
 static const struct option options[] = {
-	[OPT_FORMAT] = { "output-format", 0, "FORMAT", "normal (a table) or json (fio's)" },
-	[OPT_OUTPUT] = { "output", 'o', "FILE", "write the report there, not on stdout" },
-	[OPT_MACHINE] = { "machine", 'm', "FILE.ini", "the machine, in place of the default one" },
-	[OPT_POLICY] = { "policy", 'p', "POLICY", "of the page cache (default: sluice)" },
-	[OPT_SET] = { "set", 's', "KEY=VALUE",
-		      "set a choice of the policy, or SECTION.KEY of the machine" },
-	[OPT_SEED] = { "seed", 0, "N", "seed of everything random (default 1)" },
-	[OPT_LENIENT] = { "lenient", 0, NULL, "ignore options that are not supported" },
-	[OPT_PARSE_ONLY] = { "parse-only", 0, NULL, "read the job file and run nothing" },
-	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress, and no notes on options" },
+	JOBS_OPTIONS,
+	OPTION_SET(struct jobs_request, "KEY=VALUE",
+		   "set a choice of the policy, or SECTION.KEY of the machine"),
+	OPTION(struct request, machine, TEXT, "machine", 'm', "FILE.ini",
+	       "the machine, in place of the default one"),
 	{ 0 },
 };
-
-#define SETS_MAX 64
-
-struct request {
-	const char *path, *output, *machine, *sets[SETS_MAX];
-	size_t set_count;
-	const struct policy *policy;
-	u64 seed;
-	bool json, lenient, parse_only, quiet;
-};
-
-static int choose_policy(const struct command *self, struct request *r, const char *name)
-{
-	const char *names[32];
-	size_t count = 0;
-	char buf[160];
-
-	r->policy = policy_find(name);
-	if (r->policy)
-		return 0;
-	while (count < ARRAY_SIZE(names) && policy_preset(count)) {
-		names[count] = policy_preset(count)->name;
-		count++;
-	}
-	return usage_error(self, "unknown policy \"%s\"%s", name,
-			   hint(buf, err_nearest(name, names, count), ""));
-}
-
-static int take(const struct command *self, struct request *r, int arg, const char *value)
-{
-	switch (arg) {
-	case OPT_FORMAT:
-		r->json = !strcmp(value, "json");
-		if (!r->json && strcmp(value, "normal") != 0)
-			return usage_error(self,
-					   "--output-format cannot be \"%s\", only normal or json",
-					   value);
-		return 0;
-	case OPT_OUTPUT:
-		r->output = value;
-		return *value ? 0 : usage_error(self, "--output needs the name of a file");
-	case OPT_MACHINE:
-		r->machine = value;
-		return 0;
-	case OPT_POLICY:
-		return choose_policy(self, r, value);
-	case OPT_SET:
-		if (r->set_count == SETS_MAX)
-			return usage_error(self, "more than %d of one option", SETS_MAX);
-		r->sets[r->set_count++] = value;
-		return 0;
-	case OPT_SEED:
-		if (units_parse_u64(value, &r->seed) || r->seed > INT64_MAX)
-			return usage_error(self, "--seed cannot be \"%s\", only 0 to %ju", value,
-					   (uintmax_t)INT64_MAX);
-		return 0;
-	case OPT_LENIENT:
-		r->lenient = true;
-		return 0;
-	case OPT_PARSE_ONLY:
-		r->parse_only = true;
-		return 0;
-	case OPT_QUIET:
-		r->quiet = true;
-		return 0;
-	}
-	assert(arg == ARG_PLAIN);
-	if (r->path)
-		return usage_error(self, "one job file at a time, not \"%s\" too", value);
-	r->path = value;
-	return 0;
-}
-
-static void print_notes(const struct jobs *jobs)
-{
-	for (size_t i = 0; jobs_note(jobs, i); i++)
-		fprintf(stderr, "note: %s\n", jobs_note(jobs, i));
-}
 
 /* What a report is made of. */
 struct report {
@@ -131,24 +38,16 @@ static int print_report(FILE *out, void *ctx)
 				    results->ended_ns - results->started_ns };
 	char label[256], memory[UNITS_TEXT_MAX];
 
-	if (r->request->json)
-		return report_fio_json(out, r->jobs, results, &disk);
+	if (r->request->jobs.json)
+		return report_fio_json(out, r->jobs, results, &disk, NULL);
 	fprintf(out, "%s on %s: %u CPUs, %s of memory, device %s; policy %s\n\n", r->request->path,
 		r->machine->path ? r->machine->path : "the default machine",
 		r->machine->setup.sim.cpus,
 		units_print_bytes(memory, r->machine->setup.memory_bytes),
 		r->machine->setup.device.name,
 		policy_label(&r->machine->policy, label, sizeof(label)));
-	report_fio_table(out, results, &disk);
+	report_fio_table(out, results, &disk, NULL);
 	return ferror(out) ? -EIO : 0;
-}
-
-static bool some_job_failed(const struct job_results *r)
-{
-	for (size_t i = 0; i < r->count; i++)
-		if (r->rows[i].error)
-			return true;
-	return false;
 }
 
 static void show_progress(void *ctx, u64 now_ns)
@@ -161,13 +60,13 @@ static void show_progress(void *ctx, u64 now_ns)
 static int run_jobs(const struct command *self, const struct request *r, const struct machine *m,
 		    const struct jobs *jobs)
 {
-	bool show = !r->quiet && isatty(STDERR_FILENO);
+	bool show = !r->jobs.quiet && isatty(STDERR_FILENO);
 	struct machine_result result;
 	struct report report = { r, m, jobs, &result };
 	struct err e = { "" };
 	int status = EXIT_OK;
 
-	machine_run(m, jobs, r->seed, show ? show_progress : NULL, NULL, &result);
+	machine_run(m, jobs, r->jobs.seed, show ? show_progress : NULL, NULL, &result);
 	if (show)
 		fprintf(stderr, "\r\033[K");
 	if (result.error) {
@@ -176,14 +75,13 @@ static int run_jobs(const struct command *self, const struct request *r, const s
 		return result.error == -ENOTSUP || result.error == -ENOSPC ? EXIT_USAGE
 									   : EXIT_FAILED;
 	}
-	if (r->output ? outfile_write(r->output, print_report, &report, &e)
-		      : print_report(stdout, &report))
+	if (jobs_report(&r->jobs, print_report, &report, &e))
 		status = EXIT_FAILED;
 	if (job_results_write_logs(&result.jobs, &e))
 		status = EXIT_FAILED;
 	if (e.text[0])
 		usage_error(self, "%s", e.text);
-	if (some_job_failed(&result.jobs))
+	if (jobs_failed(&result.jobs))
 		status = EXIT_FAILED;
 	job_results_finish(&result.jobs);
 	return status;
@@ -191,22 +89,22 @@ static int run_jobs(const struct command *self, const struct request *r, const s
 
 static int run_request(const struct command *self, const struct request *r)
 {
-	struct jobs_reading reading = { .lenient = r->lenient };
+	struct jobs_reading reading = { .lenient = r->jobs.lenient };
 	struct err e = { "" };
 	struct machine m;
 	struct jobs *jobs;
 	int status = EXIT_OK;
 
-	if (machine_load(&m, r->machine, r->policy, r->sets, r->set_count, &e))
+	if (machine_load(&m, r->machine, r->jobs.preset, r->jobs.settings.word,
+			 r->jobs.settings.count, &e))
 		return usage_error(self, "%s", e.text);
 	reading.memory_bytes = m.setup.memory_bytes;
 	reading.cpus = m.setup.sim.cpus;
 	if (jobs_load_as(r->path, &reading, &jobs, &e)) {
 		status = usage_error(self, "%s", e.text);
 	} else {
-		if (!r->quiet)
-			print_notes(jobs);
-		if (!r->parse_only)
+		jobs_print_notes(&r->jobs, jobs);
+		if (!r->jobs.parse_only)
 			status = run_jobs(self, r, &m, jobs);
 		jobs_free(jobs);
 	}
@@ -216,23 +114,14 @@ static int run_request(const struct command *self, const struct request *r)
 
 static int run(const struct command *self, int argc, char **argv)
 {
-	struct args a = { .command = self, .words = argv, .count = argc };
-	struct request r = { .seed = 1, .policy = policy_find("sluice") };
-	const char *value;
-	int arg, status;
+	struct request r = { .jobs = JOBS_REQUEST };
+	struct words plain = { 0 };
+	int status;
 
-	while ((arg = args_next(&a, &value)) != ARG_END) {
-		if (arg == ARG_HELP || arg == ARG_WRONG)
-			return arg == ARG_HELP ? EXIT_OK : EXIT_USAGE;
-		status = take(self, &r, arg, value);
-		if (status)
-			return status;
-	}
-	if (!r.path)
-		return usage_error(self, "which job file? \"sluice fio --help\" says more");
-	if (check_apart(self, "output", r.output, r.path))
-		return EXIT_USAGE;
-	if (r.output && check_place(self, "output", r.output))
+	if (!args_read(self, argc, argv, &r, &plain, &status))
+		return status;
+	if (words_one(self, &plain, "job file", &r.path) ||
+	    jobs_request_check(self, &r.jobs, &plain))
 		return EXIT_USAGE;
 	return run_request(self, &r);
 }

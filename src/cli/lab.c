@@ -10,39 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-	OPT_CASE,
-	OPT_POLICY,
-	OPT_SET,
-	OPT_SEED,
-	OPT_JOBS,
-	OPT_JSON,
-	OPT_REPORT,
-	OPT_EXPLAIN,
-	OPT_TRACE,
-	OPT_CHECK,
-	OPT_QUIET,
-};
-
-static const struct option options[] = {
-	[OPT_CASE] = { "case", 'c', "CASE", "run only this case (may be repeated)" },
-	[OPT_POLICY] = { "policy", 'p', "POLICY",
-			 "run under this preset instead (may be repeated)" },
-	[OPT_SET] = { "set", 's', "KEY=VALUE",
-		      "set a choice of the policy, or SECTION.KEY, in all cases" },
-	[OPT_SEED] = { "seed", 0, "N", "seed of everything random (default 1)" },
-	[OPT_JOBS] = { "jobs", 'j', "N", "cases to run at a time (default: one per CPU)" },
-	[OPT_JSON] = { "json", 0, "FILE",
-		       "write the results as JSON; \"-\": only that, on stdout" },
-	[OPT_REPORT] = { "report", 0, "FILE", "write a page of plots, to open in a browser" },
-	[OPT_EXPLAIN] = { "explain", 0, NULL, "say what decided the outcome of each case" },
-	[OPT_TRACE] = { "trace", 0, "FILE",
-			"write the throttle's and flusher's decisions, as the kernel's trace" },
-	[OPT_CHECK] = { "check", 0, NULL, "fail if a figure misses its published one" },
-	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress" },
-	{ 0 },
-};
-
 struct request {
 	const char *path, *json, *report, *trace;
 	struct words cases, policies, settings;
@@ -50,44 +17,24 @@ struct request {
 	bool explain, check, quiet;
 };
 
-static int take(const struct command *self, struct request *r, int arg, const char *value)
-{
-	switch (arg) {
-	case OPT_CASE:
-		return words_add(self, &r->cases, value);
-	case OPT_POLICY:
-		return words_add(self, &r->policies, value);
-	case OPT_SET:
-		return words_add(self, &r->settings, value);
-	case OPT_SEED:
-		return take_number(self, "seed", value, 0, INT64_MAX, &r->seed);
-	case OPT_JOBS:
-		return take_number(self, "jobs", value, 1, 1024, &r->jobs);
-	case OPT_JSON:
-		r->json = value;
-		return *value ? 0 : usage_error(self, "--json needs the name of a file, or \"-\"");
-	case OPT_REPORT:
-		r->report = value;
-		return *value ? 0 : usage_error(self, "--report needs the name of a file");
-	case OPT_EXPLAIN:
-		r->explain = true;
-		return 0;
-	case OPT_TRACE:
-		r->trace = value;
-		return *value ? 0 : usage_error(self, "--trace needs the name of a file");
-	case OPT_CHECK:
-		r->check = true;
-		return 0;
-	case OPT_QUIET:
-		r->quiet = true;
-		return 0;
-	}
-	assert(arg == ARG_PLAIN);
-	if (r->path)
-		return usage_error(self, "one experiment at a time, not \"%s\" too", value);
-	r->path = value;
-	return 0;
-}
+static const struct option options[] = {
+	OPTION_CASE(struct request),
+	OPTION_POLICIES(struct request),
+	OPTION_SET(struct request, "KEY=VALUE",
+		   "set a choice of the policy, or SECTION.KEY, in all cases"),
+	OPTION_SEED(struct request),
+	OPTION_JOBS(struct request, "cases to run at a time (default: one per CPU)"),
+	OPTION_JSON(struct request),
+	OPTION_REPORT(struct request),
+	OPTION(struct request, explain, FLAG, "explain", 0, NULL,
+	       "say what decided the outcome of each case"),
+	OPTION(struct request, trace, FILE, "trace", 0, "FILE",
+	       "write the throttle's and flusher's decisions, as the kernel's trace"),
+	OPTION(struct request, check, FLAG, "check", 0, NULL,
+	       "fail if a figure misses its published one"),
+	OPTION_QUIET(struct request, "no progress"),
+	{ 0 },
+};
 
 static void show_progress(void *ctx, const struct lab_progress *p)
 {
@@ -246,20 +193,14 @@ static int run_request(const struct command *self, const struct request *r)
 
 static int run(const struct command *self, int argc, char **argv)
 {
-	struct args a = { .command = self, .words = argv, .count = argc };
 	struct request r = { .seed = 1 };
-	const char *value;
-	int arg, status;
+	struct words plain = { 0 };
+	int status;
 
-	while ((arg = args_next(&a, &value)) != ARG_END) {
-		if (arg == ARG_HELP || arg == ARG_WRONG)
-			return arg == ARG_HELP ? EXIT_OK : EXIT_USAGE;
-		status = take(self, &r, arg, value);
-		if (status)
-			return status;
-	}
-	if (!r.path)
-		return usage_error(self, "which experiment? \"sluice lab --help\" says more");
+	if (!args_read(self, argc, argv, &r, &plain, &status))
+		return status;
+	if (words_one(self, &plain, "experiment", &r.path))
+		return EXIT_USAGE;
 	if (r.json && strcmp(r.json, "-") != 0 && check_place(self, "json", r.json))
 		return EXIT_USAGE;
 	if (r.report && check_place(self, "report", r.report))

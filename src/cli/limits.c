@@ -8,58 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	OPT_MACHINE,
-	OPT_THIS_MACHINE,
-	OPT_SET,
-	OPT_BANDWIDTH,
-	OPT_JSON,
-};
-
-static const struct option options[] = {
-	[OPT_MACHINE] = { "machine", 'm', "FILE",
-			  "of a machine file, as machines/m8g.8xlarge.ini" },
-	[OPT_THIS_MACHINE] = { "this-machine", 0, NULL, "of the running system" },
-	[OPT_SET] = { "set", 's', "KEY=VALUE", "another setting, as vm.dirty_bytes=1G" },
-	[OPT_BANDWIDTH] = { "bandwidth", 0, "BYTES",
-			    "what each device writes a second, if not known" },
-	[OPT_JSON] = { "json", 0, NULL, "as JSON" },
-	{ 0 },
-};
-
 struct request {
+	struct words machines, settings;
 	const char *machine;
-	struct words settings;
 	u64 bandwidth_bytes;
 	bool here, json;
 };
 
-static int take(const struct command *self, struct request *r, int arg, const char *value)
-{
-	switch (arg) {
-	case OPT_MACHINE:
-		if (r->machine)
-			return usage_error(self, "one machine at a time, not \"%s\" too", value);
-		r->machine = value;
-		return 0;
-	case OPT_THIS_MACHINE:
-		r->here = true;
-		return 0;
-	case OPT_SET:
-		return words_add(self, &r->settings, value);
-	case OPT_BANDWIDTH:
-		if (units_parse_bytes(value, &r->bandwidth_bytes) || !r->bandwidth_bytes)
-			return usage_error(
-				self, "--bandwidth cannot be \"%s\", only a size, as 500M", value);
-		return 0;
-	case OPT_JSON:
-		r->json = true;
-		return 0;
-	}
-	assert(arg == ARG_PLAIN);
-	return usage_error(self, "takes no arguments, not \"%s\"; a machine file is named by -m",
-			   value);
-}
+static const struct option options[] = {
+	OPTION(struct request, machines, WORDS, "machine", 'm', "FILE",
+	       "of a machine file, as machines/m8g.8xlarge.ini"),
+	OPTION(struct request, here, FLAG, "this-machine", 0, NULL, "of the running system"),
+	OPTION_SET(struct request, "KEY=VALUE", "another setting, as vm.dirty_bytes=1G"),
+	OPTION_IN(struct request, bandwidth_bytes, SIZE, "bandwidth", 0, "BYTES",
+		  "what each device writes a second, if not known", 1, UINT64_MAX),
+	OPTION(struct request, json, FLAG, "json", 0, NULL, "as JSON"),
+	{ 0 },
+};
 
 /* "-s vm.dirty_ratio=40" as settings; strings[] keeps what had to be made. */
 static int add_setting(struct settings *to, const char *text, bool only_vm, char *strings[2],
@@ -232,18 +197,20 @@ static int run_request(const struct command *self, const struct request *r)
 
 static int run(const struct command *self, int argc, char **argv)
 {
-	struct args a = { .command = self, .words = argv, .count = argc };
 	struct request r = { 0 };
-	const char *value;
-	int arg, status;
+	struct words plain = { 0 };
+	int status;
 
-	while ((arg = args_next(&a, &value)) != ARG_END) {
-		if (arg == ARG_HELP || arg == ARG_WRONG)
-			return arg == ARG_HELP ? EXIT_OK : EXIT_USAGE;
-		status = take(self, &r, arg, value);
-		if (status)
-			return status;
-	}
+	if (!args_read(self, argc, argv, &r, &plain, &status))
+		return status;
+	if (plain.count)
+		return usage_error(self,
+				   "takes no arguments, not \"%s\"; a machine file is named by -m",
+				   plain.word[0]);
+	if (r.machines.count > 1)
+		return usage_error(self, "one machine at a time, not \"%s\" too",
+				   r.machines.word[1]);
+	r.machine = r.machines.word[0];
 	if (!r.machine == !r.here)
 		return usage_error(self, "of which machine: either -m FILE or --this-machine");
 	return run_request(self, &r);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-	&command_lab,       &command_fio,      &command_sweep, &command_limits,
-	&command_calibrate, &command_policies, &command_help,  &command_version,
+	&command_lab,    &command_fio,       &command_sweep,    &command_run,  &command_device,
+	&command_limits, &command_calibrate, &command_policies, &command_help, &command_version,
 };
 
 const struct command *command_at(size_t i)
@@ -65,19 +65,18 @@ static int unknown_command(const char *name)
 
 static int run_help(const struct command *self, int argc, char **argv)
 {
-	struct args a = { .command = self, .words = argv, .count = argc };
 	const struct command *about = NULL;
-	const char *word;
-	int arg;
+	struct words plain = { 0 };
+	int status;
 
-	while ((arg = args_next(&a, &word)) != ARG_END) {
-		if (arg != ARG_PLAIN)
-			return arg == ARG_HELP ? EXIT_OK : EXIT_USAGE;
-		if (about)
-			return usage_error(self, "one command at a time, not \"%s\" too", word);
-		about = command_find(word);
+	if (!args_read(self, argc, argv, NULL, &plain, &status))
+		return status;
+	if (plain.count > 1)
+		return usage_error(self, "one command at a time, not \"%s\" too", plain.word[1]);
+	if (plain.count) {
+		about = command_find(plain.word[0]);
 		if (!about)
-			return unknown_command(word);
+			return unknown_command(plain.word[0]);
 	}
 	if (about)
 		command_print_help(about);
@@ -88,20 +87,15 @@ static int run_help(const struct command *self, int argc, char **argv)
 
 static int run_version(const struct command *self, int argc, char **argv)
 {
-	struct args a = { .command = self, .words = argv, .count = argc };
-	const char *word;
+	struct words plain = { 0 };
+	int status;
 
-	switch (args_next(&a, &word)) {
-	case ARG_END:
-		puts("sluice " SLUICE_VERSION);
-		return EXIT_OK;
-	case ARG_HELP:
-		return EXIT_OK;
-	case ARG_PLAIN:
-		return usage_error(self, "takes no arguments, not \"%s\"", word);
-	default:
-		return EXIT_USAGE;
-	}
+	if (!args_read(self, argc, argv, NULL, &plain, &status))
+		return status;
+	if (plain.count)
+		return usage_error(self, "takes no arguments, not \"%s\"", plain.word[0]);
+	puts("sluice " SLUICE_VERSION);
+	return EXIT_OK;
 }
 
 static const struct option no_options[] = { { 0 } };

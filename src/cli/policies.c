@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPT_JSON };
+struct request {
+	bool json;
+};
 
 static const struct option options[] = {
-	[OPT_JSON] = { "json", 0, NULL, "print JSON" },
+	OPTION(struct request, json, FLAG, "json", 0, NULL, "print JSON"),
 	{ 0 },
 };
 
@@ -81,26 +83,21 @@ static int unknown(const struct command *self, const char *name)
 
 static int run(const struct command *self, int argc, char **argv)
 {
-	struct args a = { .command = self, .words = argv, .count = argc };
 	const struct policy *one = NULL;
-	const char *word;
-	bool json = false;
-	int arg;
+	struct request r = { 0 };
+	struct words plain = { 0 };
+	int status;
 
-	while ((arg = args_next(&a, &word)) != ARG_END) {
-		if (arg == OPT_JSON) {
-			json = true;
-		} else if (arg != ARG_PLAIN) {
-			return arg == ARG_HELP ? EXIT_OK : EXIT_USAGE;
-		} else if (one) {
-			return usage_error(self, "one policy at a time, not \"%s\" too", word);
-		} else {
-			one = policy_find(word);
-			if (!one)
-				return unknown(self, word);
-		}
+	if (!args_read(self, argc, argv, &r, &plain, &status))
+		return status;
+	if (plain.count > 1)
+		return usage_error(self, "one policy at a time, not \"%s\" too", plain.word[1]);
+	if (plain.count) {
+		one = policy_find(plain.word[0]);
+		if (!one)
+			return unknown(self, plain.word[0]);
 	}
-	if (json)
+	if (r.json)
 		return print_json(one);
 	if (one)
 		print_one(one);

@@ -9,38 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-	OPT_SET,
-	OPT_CASE,
-	OPT_POLICY,
-	OPT_SEED,
-	OPT_JOBS,
-	OPT_JSON,
-	OPT_REPORT,
-	OPT_RESUME,
-	OPT_PATIENCE,
-	OPT_QUIET,
-};
-
-static const struct option options[] = {
-	[OPT_SET] = { "set", 's', "KEY=A,B,...",
-		      "values of a setting, as of sluice lab (may be repeated)" },
-	[OPT_CASE] = { "case", 'c', "CASE", "run only this case (may be repeated)" },
-	[OPT_POLICY] = { "policy", 'p', "POLICY",
-			 "run under this preset instead (may be repeated)" },
-	[OPT_SEED] = { "seed", 0, "N", "seed of everything random (default 1)" },
-	[OPT_JOBS] = { "jobs", 'j', "N", "points to run at a time (default: one per CPU)" },
-	[OPT_JSON] = { "json", 0, "FILE",
-		       "write the results as JSON; \"-\": only that, on stdout" },
-	[OPT_REPORT] = { "report", 0, "FILE", "write a page of plots, to open in a browser" },
-	[OPT_RESUME] = { "resume", 0, "FILE",
-			 "keep finished points in FILE; do not run those it has" },
-	[OPT_PATIENCE] = { "patience", 0, "S",
-			   "a rank not heard of for S seconds is lost (default 30)" },
-	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress" },
-	{ 0 },
-};
-
 struct request {
 	const char *path, *json, *report, *resume;
 	struct words cases, policies, settings;
@@ -48,40 +16,22 @@ struct request {
 	bool quiet;
 };
 
-static int take(const struct command *self, struct request *r, int arg, const char *value)
-{
-	switch (arg) {
-	case OPT_SET:
-		return words_add(self, &r->settings, value);
-	case OPT_CASE:
-		return words_add(self, &r->cases, value);
-	case OPT_POLICY:
-		return words_add(self, &r->policies, value);
-	case OPT_SEED:
-		return take_number(self, "seed", value, 0, INT64_MAX, &r->seed);
-	case OPT_JOBS:
-		return take_number(self, "jobs", value, 1, 1024, &r->jobs);
-	case OPT_PATIENCE:
-		return take_number(self, "patience", value, 2, 86400, &r->patience_s);
-	case OPT_JSON:
-		r->json = value;
-		return *value ? 0 : usage_error(self, "--json needs the name of a file, or \"-\"");
-	case OPT_REPORT:
-		r->report = value;
-		return *value ? 0 : usage_error(self, "--report needs the name of a file");
-	case OPT_RESUME:
-		r->resume = value;
-		return *value ? 0 : usage_error(self, "--resume needs the name of a file");
-	case OPT_QUIET:
-		r->quiet = true;
-		return 0;
-	}
-	assert(arg == ARG_PLAIN);
-	if (r->path)
-		return usage_error(self, "one experiment at a time, not \"%s\" too", value);
-	r->path = value;
-	return 0;
-}
+static const struct option options[] = {
+	OPTION_SET(struct request, "KEY=A,B,...",
+		   "values of a setting, as of sluice lab (may be repeated)"),
+	OPTION_CASE(struct request),
+	OPTION_POLICIES(struct request),
+	OPTION_SEED(struct request),
+	OPTION_JOBS(struct request, "points to run at a time (default: one per CPU)"),
+	OPTION_JSON(struct request),
+	OPTION_REPORT(struct request),
+	OPTION(struct request, resume, FILE, "resume", 0, "FILE",
+	       "keep finished points in FILE; do not run those it has"),
+	OPTION_IN(struct request, patience_s, NUMBER, "patience", 0, "S",
+		  "a rank not heard of for S seconds is lost (default 30)", 2, 86400),
+	OPTION_QUIET(struct request, "no progress"),
+	{ 0 },
+};
 
 /* A signal ends the program in the middle of its points; these words are made before. */
 static char last_words[1024];
@@ -234,22 +184,16 @@ static int run_request(const struct command *self, const struct request *r, stru
 
 static int run(const struct command *self, int argc, char **argv)
 {
-	struct args a = { .command = self, .words = argv, .count = argc };
 	struct request r = { .seed = 1, .patience_s = 30 };
+	struct words plain = { 0 };
 	struct peers peers;
 	struct err e = { "" };
-	const char *value;
-	int arg, status;
+	int status;
 
-	while ((arg = args_next(&a, &value)) != ARG_END) {
-		if (arg == ARG_HELP || arg == ARG_WRONG)
-			return arg == ARG_HELP ? EXIT_OK : EXIT_USAGE;
-		status = take(self, &r, arg, value);
-		if (status)
-			return status;
-	}
-	if (!r.path)
-		return usage_error(self, "which experiment? \"sluice sweep --help\" says more");
+	if (!args_read(self, argc, argv, &r, &plain, &status))
+		return status;
+	if (words_one(self, &plain, "experiment", &r.path))
+		return EXIT_USAGE;
 	if (r.json && strcmp(r.json, "-") != 0 && check_place(self, "json", r.json))
 		return EXIT_USAGE;
 	if (r.report && check_place(self, "report", r.report))

@@ -5,41 +5,43 @@
  * answered at e + latency. The latency does not occupy the server: it is the way there and
  * back. A flush finds nothing to do (what was answered is safe) and is answered at once.
  */
+#include "device/rate.h"
 #include "device/model.h"
-#include "device/server.h"
 
-struct rate {
-	struct server server;
-	fine_ns per_io, per_byte;
-};
-
-static int rate_init(struct device *d)
+void rate_init(struct rate *r, double iops, double bytes_per_s, u64 latency_ns)
 {
-	struct rate *r = d->state;
+	*r = (struct rate){ .per_io = fine_period(iops),
+			    .per_byte = fine_period(bytes_per_s),
+			    .latency_ns = latency_ns };
+}
 
-	r->per_io = fine_period(d->config.iops);
-	r->per_byte = fine_period(d->config.bytes_per_s);
+u64 rate_serve(struct rate *r, u64 now, u32 bytes)
+{
+	fine_ns cost = bytes * r->per_byte;
+
+	return server_take(&r->server, now, cost > r->per_io ? cost : r->per_io) + r->latency_ns;
+}
+
+static int device_rate_init(struct device *d)
+{
+	rate_init(d->state, d->config.iops, d->config.bytes_per_s, d->config.latency_ns);
 	return 0;
 }
 
-static u64 rate_serve(struct device *d, const struct io *io, u32 parts, u64 now)
+static u64 device_rate_serve(struct device *d, const struct io *io, u32 parts, u64 now)
 {
-	struct rate *r = d->state;
-	u64 end = now;
+	u64 answer = now;
 
 	if (io->op == IO_FLUSH)
 		return now;
-	for (u32 i = 0; i < parts; i++) {
-		fine_ns cost = device_part_bytes(d, io, i) * r->per_byte;
-
-		end = server_take(&r->server, now, cost > r->per_io ? cost : r->per_io);
-	}
-	return end + d->config.latency_ns;
+	for (u32 i = 0; i < parts; i++)
+		answer = rate_serve(d->state, now, device_part_bytes(d, io, i));
+	return answer;
 }
 
 const struct device_ops rate_ops = {
 	.name = "rate",
 	.state_size = sizeof(struct rate),
-	.init = rate_init,
-	.serve = rate_serve,
+	.init = device_rate_init,
+	.serve = device_rate_serve,
 };

@@ -5,6 +5,8 @@
  */
 #include "job/clone.h"
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int refuse(const struct jobs *jobs, const struct job *j, const char *option,
@@ -146,7 +148,41 @@ int check_jobs(struct jobs *jobs, struct err *e)
 	return rc;
 }
 
-int check_engine(const struct jobs *jobs, const struct job *j, const struct job_engine *engine,
+/* The folder that a file lies in must be there. */
+static int check_folder(const struct jobs *jobs, const struct job *j, struct job_engine *engine,
+			const char *option, const char *folder, const char *name, struct err *e)
+{
+	const struct origin_line *at = job_origin(jobs, j, option);
+	char *path = NULL;
+	int rc;
+
+	if (asprintf(&path, "%s%s%s", folder ? folder : "", folder ? "/" : "", name) < 0)
+		return -ENOMEM;
+	*(strrchr(path, '/') + 1) = 0;
+	rc = engine->folder(engine, path);
+	if (rc)
+		err_set(e, at->file, at->line, "%s: the folder %s of job %s: %s", option, path,
+			j->o.name, strerror(-rc));
+	free(path);
+	return rc ? -ENOTSUP : 0;
+}
+
+static int check_folders(const struct jobs *jobs, const struct job *j, struct job_engine *engine,
+			 struct err *e)
+{
+	const char *first = j->directories.count ? j->directories.word[0] : NULL;
+	int rc = 0;
+
+	for (u32 i = 0; i < j->directories.count && !rc; i++)
+		rc = check_folder(jobs, j, engine, "directory", j->directories.word[i], "", e);
+	for (u32 i = 0; i < j->filenames.count && !rc; i++)
+		if (strchr(j->filenames.word[i], '/'))
+			rc = check_folder(jobs, j, engine, "filename", first, j->filenames.word[i],
+					  e);
+	return rc;
+}
+
+int check_engine(const struct jobs *jobs, const struct job *j, struct job_engine *engine,
 		 struct err *e)
 {
 	const struct job_options *o = &j->o;
@@ -169,7 +205,7 @@ int check_engine(const struct jobs *jobs, const struct job *j, const struct job_
 			needs[i].option, o->name);
 		return -ENOTSUP;
 	}
-	return 0;
+	return engine->folder && o->ioengine != IO_NULL ? check_folders(jobs, j, engine, e) : 0;
 }
 
 static int check_blocks(const struct jobs *jobs, const struct job *j, u32 block_bytes,
@@ -199,7 +235,7 @@ int jobs_check_blocks(const struct jobs *jobs, u32 block_bytes, struct err *e)
 	return 0;
 }
 
-int jobs_check_engine(const struct jobs *jobs, const struct job_engine *engine, struct err *e)
+int jobs_check_engine(const struct jobs *jobs, struct job_engine *engine, struct err *e)
 {
 	for (size_t i = 0; i < jobs->count; i++)
 		if (check_engine(jobs, &jobs->list[i], engine, e))

@@ -43,6 +43,24 @@ static void fill(u64 *buffer, const struct io *io)
 		buffer[i] = seed_mix(seed, io->offset + i * sizeof(u64));
 }
 
+bool clone_goes_on(struct clone *c, enum job_error_kind kind, int error, const char *text)
+{
+	static const struct ignored_errors normal = { 2, { EIO, EILSEQ } };
+	const struct job_options *o = &c->job->o;
+	const struct ignored_errors *list = o->ignored[kind].count ? &o->ignored[kind] : &normal;
+	u32 i = 0;
+
+	while (i < list->count && list->error[i] != -error)
+		i++;
+	if (!(o->continue_on_error & 1u << kind) || i == list->count)
+		return false;
+	if (!c->total_errors++) {
+		c->first_error = error;
+		snprintf(c->first_error_text, sizeof(c->first_error_text), "%s", text);
+	}
+	return true;
+}
+
 static void io_failed(struct clone *c, const struct io *io, u64 offset, int error, const char *why)
 {
 	static const char *const verbs[] = {
@@ -52,12 +70,16 @@ static void io_failed(struct clone *c, const struct io *io, u64 offset, int erro
 		[IO_FDATASYNC] = "fdatasync",
 		[IO_SYNC_RANGE] = "sync_file_range",
 	};
+	char text[160];
 
 	if (io_is_sync(io->kind))
-		clone_fail(c, error, "%s %s: %s", verbs[io->kind], io->file->plan->path, why);
+		snprintf(text, sizeof(text), "%s %s: %s", verbs[io->kind], io->file->plan->path,
+			 why);
 	else
-		clone_fail(c, error, "%s %s at %llu: %s", verbs[io->kind], io->file->plan->path,
-			   (unsigned long long)offset, why);
+		snprintf(text, sizeof(text), "%s %s at %llu: %s", verbs[io->kind],
+			 io->file->plan->path, (unsigned long long)offset, why);
+	if (!clone_goes_on(c, io->kind == IO_READ ? ERROR_READ : ERROR_WRITE, error, text))
+		clone_fail(c, error, "%s", text);
 }
 
 /* What one I/O came to. */
@@ -401,8 +423,7 @@ void clone_main(void *clone)
 		clone_unlink_files(c);
 	run->engine->task_exit(run->engine);
 	atomic_store(&c->state, CLONE_ENDED);
-	atomic_fetch_add(&run->ended, 1);
-	world_unpark(&run->ended, 1);
+	run_changed(run);
 }
 
 /* A random block begins at a multiple of ba, where the smallest one fits. */

@@ -146,6 +146,10 @@ struct clone {
 
 	int error;
 	char error_text[160];
+	/* those the job went on after */
+	u64 total_errors;
+	int first_error;
+	char first_error_text[160];
 	struct job_dir_stats dir[JOB_DIRS];
 	struct hist sync_lat;
 	u64 sync_ios;
@@ -171,11 +175,18 @@ struct run {
 	size_t clone_count;
 	struct flow *flows;
 	size_t flow_count;
-	bool exitall; /* some job said exitall, or exitall_on_error */
+	bool exitall;       /* some job said exitall, or exitall_on_error */
+	bool interruptible; /* clones may be ended from outside: their sleeps look out for it */
 	u64 genesis_ns;
-	_Atomic u32 ended;    /* counts clones that ended; the runner parks on it */
+	_Atomic u32 ended;    /* what *changes is where nobody may stop the run */
+	_Atomic u32 *changes; /* counts clones that ended, and so on; the runner parks on it */
 	_Atomic u32 finished; /* 1 when all have: the progress task parks on it */
 };
+
+/* run.c: somebody asked to end it all. */
+bool run_is_stopped(const struct run *run);
+/* Something changed that the runner should look at. */
+void run_changed(struct run *run);
 
 /* clone.c: makes clone `number` of j, with its files planned and made. Errors that concern
  * this clone alone are left in it; -ENOMEM otherwise. */
@@ -186,6 +197,9 @@ void clone_main(void *clone);
 /* Notes the first error and stops the clone. */
 void clone_fail(struct clone *c, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* True if the job says that it goes on after such an error; then it is counted. */
+bool clone_goes_on(struct clone *c, enum job_error_kind kind, int error, const char *text);
 
 /* setup.c: makes the files a clone expects, as fio does before it starts anything. */
 int clone_make_files(struct clone *c);
@@ -247,7 +261,7 @@ int run_results(const struct run *run, struct job_results *out);
 void clone_forget_figures(struct clone *c, u64 now);
 
 /* check.c: 0, or -ENOTSUP with `e` set. */
-int check_engine(const struct jobs *jobs, const struct job *j, const struct job_engine *engine,
+int check_engine(const struct jobs *jobs, const struct job *j, struct job_engine *engine,
 		 struct err *e);
 
 /* A number that depends on all bits of both. */

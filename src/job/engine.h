@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a job drives: an engine is a small table of file operations. `sluice` is
- * ours, in either world; others may be added without the job runner knowing.
+ * ours, in either world; `posix` is the system's, in the real one.
  * Calls block the calling task, return 0 or a count or a negative errno, and may
  * be made by many tasks at once, also on one file.
  */
@@ -19,6 +19,7 @@ enum job_open_flags {
 	JOB_SYNC = 16,  /* each write returns when its data is on the device */
 	JOB_TRUNCATE = 32,
 	JOB_DONTCACHE = 64, /* through the cache, but leave nothing there */
+	JOB_DSYNC = 128,    /* as JOB_SYNC, but of the file's times only what reading it needs */
 };
 
 enum job_range_flags { JOB_RANGE_WAIT_BEFORE = 1, JOB_RANGE_WRITE = 2, JOB_RANGE_WAIT_AFTER = 4 };
@@ -49,8 +50,9 @@ struct job_engine {
 	int (*truncate)(struct job_file *f, u64 size);
 	u64 (*size)(struct job_file *f);
 	int (*unlink)(struct job_engine *e, const char *path);
-	/* Makes the file exist with `size` bytes, all written, without using time: for files that
-	 * a job expects to find (fio lays them out before it starts). */
+	/* Makes the file exist with at least `size` bytes, all written, before time is measured:
+	 * for files that a job expects to find (fio lays them out before it starts). What the
+	 * file has already stays. In a simulated world it takes no time. */
 	int (*lay_out)(struct job_engine *e, const char *path, u64 size);
 	void (*task_exit)(struct job_engine *e); /* called by each task of a job as it ends */
 
@@ -58,6 +60,8 @@ struct job_engine {
 	unsigned features;
 	/* As sync_file_range(2), flags of enum job_range_flags; len 0: to the end. */
 	int (*sync_range)(struct job_file *f, u64 offset, u64 len, unsigned flags);
+	/* 0 if files can be made in a folder; missing: there are none. */
+	int (*folder)(struct job_engine *e, const char *path);
 	/* As fallocate(2), with FALLOC_FL_KEEP_SIZE if keep_size. */
 	int (*allocate)(struct job_file *f, u64 offset, u64 len, bool keep_size);
 };

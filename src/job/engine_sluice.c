@@ -33,6 +33,7 @@ struct job_file {
 	struct table *table;
 	struct entry *entry;
 	struct file *file;
+	unsigned io_flags; /* of each call */
 };
 
 static struct table *table_of(struct job_engine *je)
@@ -124,7 +125,7 @@ static int sluice_open(struct job_engine *je, const char *path, unsigned flags,
 		if (!rc)
 			rc = file_open(e->inode,
 				       (flags & JOB_DIRECT ? FILE_DIRECT : 0) |
-					       (flags & JOB_SYNC ? FILE_SYNC : 0),
+					       (flags & (JOB_SYNC | JOB_DSYNC) ? FILE_SYNC : 0),
 				       &f->file);
 		if (rc)
 			put_entry(t, e);
@@ -135,6 +136,7 @@ static int sluice_open(struct job_engine *je, const char *path, unsigned flags,
 	}
 	f->table = t;
 	f->entry = e;
+	f->io_flags = flags & JOB_DONTCACHE ? FILE_IO_DONTCACHE : 0;
 	*out = f;
 	return 0;
 }
@@ -148,12 +150,20 @@ static void sluice_close(struct job_file *f)
 
 static ssize_t sluice_pread(struct job_file *f, void *buf, size_t len, u64 offset)
 {
-	return file_pread(f->file, buf, len, offset);
+	struct iovec v = { buf, len };
+
+	if (likely(!f->io_flags))
+		return file_pread(f->file, buf, len, offset);
+	return file_preadv(f->file, &v, 1, offset, f->io_flags);
 }
 
 static ssize_t sluice_pwrite(struct job_file *f, const void *buf, size_t len, u64 offset)
 {
-	return file_pwrite(f->file, buf, len, offset);
+	struct iovec v = { (void *)buf, len };
+
+	if (likely(!f->io_flags))
+		return file_pwrite(f->file, buf, len, offset);
+	return file_pwritev(f->file, &v, 1, offset, f->io_flags);
 }
 
 static int sluice_fsync(struct job_file *f, bool data_only)
@@ -262,6 +272,7 @@ int engine_sluice_create(struct engine *e, unsigned device, u32 block_bytes,
 				      .unlink = sluice_unlink,
 				      .lay_out = sluice_lay_out,
 				      .task_exit = sluice_task_exit,
+				      .features = JOB_CAN_DONTCACHE,
 				      .sync_range = sluice_sync_range,
 				      .allocate = sluice_allocate };
 	t->engine = e;

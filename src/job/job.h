@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/hist.h"
 #include "job/engine.h"
+#include <stdatomic.h>
 
 struct jobs; /* a parsed job file */
 
@@ -38,8 +39,9 @@ int jobs_load(const char *path, struct jobs **out, struct err *e);
 int jobs_parse(const char *path, const char *text, struct jobs **out, struct err *e);
 void jobs_free(struct jobs *j);
 
-/* 0, or -ENOTSUP with `e` naming the first option that needs what the engine cannot do. */
-int jobs_check_engine(const struct jobs *j, const struct job_engine *engine, struct err *e);
+/* 0, or -ENOTSUP with `e` naming the first option that needs what the engine cannot do, or a
+ * folder that is not there. */
+int jobs_check_engine(const struct jobs *j, struct job_engine *engine, struct err *e);
 
 /* Remark i, "FILE:LINE: what was taken but does not count", or NULL: there are i of them. */
 const char *jobs_note(const struct jobs *j, size_t i);
@@ -83,6 +85,10 @@ struct job_result {
 	u32 clones, group;
 	int error; /* first error of any clone, 0 or negative errno */
 	char error_text[160];
+	/* Errors that the job went on after: continue_on_error. They do not fail it. */
+	u64 total_errors;
+	int first_error;
+	char first_error_text[160];
 	struct job_dir_stats dir[JOB_DIRS];
 	struct hist sync_lat; /* fsync, fdatasync and sync_file_range calls */
 	u64 sync_ios;
@@ -100,7 +106,16 @@ struct job_results {
 	struct job_log *logs;
 	size_t log_count;
 	u64 started_ns, ended_ns; /* world time of the whole run */
+	u64 date_ns;              /* of its end, since 1970; 0: it was simulated */
+	bool stopped;             /* by jobs_stop(), before its end */
 };
+
+/* Ends a run from outside; jobs_stop() may be called from a signal handler. Begins as zeros. */
+struct jobs_stop {
+	_Atomic u32 asked;
+	_Atomic u32 changes; /* the runner parks on it */
+};
+void jobs_stop(struct jobs_stop *s);
 
 struct jobs_options {
 	u64 seed;      /* mixed into every clone's random streams */
@@ -112,6 +127,7 @@ struct jobs_options {
 	/* [JOB_DIRS], or NULL: each I/O is entered here too as it ends, for somebody who looks on
 	 * while the jobs run. In the simulated world only, where tasks take turns. */
 	struct job_dir_stats *live;
+	struct jobs_stop *stop; /* or NULL */
 };
 
 /*

@@ -36,12 +36,16 @@ enum job_exit_what { EXIT_GROUP, EXIT_STONEWALL, EXIT_EVERYTHING };
 
 enum job_verify { VERIFY_NONE, VERIFY_SUMS, VERIFY_PATTERN, VERIFY_NULL };
 
+/* What an error was met in; continue_on_error is a set of these bits. */
+enum job_error_kind { ERROR_READ, ERROR_WRITE, ERROR_VERIFY, ERROR_KINDS };
+
 enum job_zone_mode { ZONE_UNSET, ZONE_NONE, ZONE_STRIDED };
 
 #define ZONES_MAX       64
 #define SPLITS_MAX      64
 #define PERCENTILES_MAX 20
 #define PATTERN_MAX     512
+#define IGNORED_MAX     32
 
 /* A size that may be written as a share of the file instead. */
 struct amount {
@@ -90,6 +94,12 @@ struct pattern {
 	bool offset_at[PATTERN_MAX]; /* 8 bytes, little-endian, begin here */
 };
 
+/* Errors that continue_on_error goes on after; none: those fio takes, EIO and EILSEQ. */
+struct ignored_errors {
+	u32 count;
+	int error[IGNORED_MAX];
+};
+
 struct job_options {
 	const char *name, *description;
 	const char *filename, *filename_format, *directory;
@@ -131,6 +141,8 @@ struct job_options {
 	const char *write_bw_log, *write_iops_log, *write_lat_log; /* NULL: no log; "": unnamed */
 	u64 log_avg_ms;
 	struct percentiles percentiles;
+	u64 continue_on_error; /* bit 1 << ERROR_READ, ... */
+	struct ignored_errors ignored[ERROR_KINDS];
 	u64 unused; /* where options go that have no effect */
 	bool time_based, direct, invalidate, end_fsync, fsync_on_close, norandommap;
 	bool randrepeat, allrandrepeat, stonewall, new_group, group_reporting;
@@ -212,6 +224,7 @@ const char *set_percentiles(struct job_options *o, const char *value);
 const char *set_latency_percentile(struct job_options *o, const char *value);
 const char *set_verify_pattern(struct job_options *o, const char *value);
 const char *set_verify_suffix(struct job_options *o, const char *text);
+/* --- options_errors.c */
 const char *set_ignored_errors(struct job_options *o, const char *value);
 
 #endif

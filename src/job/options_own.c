@@ -535,13 +535,3 @@ const char *set_verify_pattern(struct job_options *o, const char *value)
 		o->verify_pattern = p;
 	return wrong;
 }
-
-/* "EIO,ENOSPC:EIO": of reads, writes and verification. */
-const char *set_ignored_errors(struct job_options *o, const char *value)
-{
-	(void)o;
-	for (; *value; value++)
-		if (!isalnum((unsigned char)*value) && !strchr(",:-", *value))
-			return "names or numbers of errors are needed, as EIO,ENOSPC:EIO";
-	return NULL;
-}

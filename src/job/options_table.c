@@ -102,6 +102,21 @@ static const struct option_choice alloc_choices[] = {
 	{ "truncate", ALLOC_TRUNCATE }, { NULL, 0 },
 };
 
+#define AFTER_READ   (1 << ERROR_READ)
+#define AFTER_WRITE  (1 << ERROR_WRITE)
+#define AFTER_VERIFY (1 << ERROR_VERIFY)
+static const struct option_choice continue_choices[] = {
+	{ "none", 0 },
+	{ "read", AFTER_READ },
+	{ "write", AFTER_WRITE },
+	{ "io", AFTER_READ | AFTER_WRITE },
+	{ "verify", AFTER_VERIFY },
+	{ "all", AFTER_READ | AFTER_WRITE | AFTER_VERIFY },
+	{ "0", 0 },
+	{ "1", AFTER_READ | AFTER_WRITE | AFTER_VERIFY },
+	{ NULL, 0 },
+};
+
 static const struct option_choice exit_choices[] = {
 	{ "group", EXIT_GROUP },
 	{ "stonewall", EXIT_STONEWALL },
@@ -304,6 +319,9 @@ const struct option options_table[] = {
 	OPTION("exit_what", CHOICE, exit_what, "which jobs exitall ends",
 	       .normal = "group", .choices = exit_choices),
 	OPTION("exitall_on_error", FLAG, exitall_on_error, "when one job fails, others end"),
+	OPTION("continue_on_error", CHOICE, continue_on_error, "go on after errors of I/Os",
+	       .normal = "none", .choices = continue_choices),
+	OWN("ignore_error", set_ignored_errors, "go on after these errors"),
 	OPTION("flow", COUNT, flow, "share of the I/Os among jobs of one flow_id", .max = 1000),
 	OPTION("flow_id", COUNT, flow_id, "which jobs share"),
 	OPTION("flow_sleep", TIME, flow_sleep_ns, "how long to wait for the others",
@@ -340,7 +358,6 @@ const struct option options_table[] = {
 #define CONTENTS   "no result depends on what is written"
 #define PLACES     "simulated CPUs are all alike"
 #define QUEUES     "I/Os are submitted and reaped one by one"
-#define ERRORS     "an error of an I/O ends its job"
 #define OUTPUT     "the report does not depend on it"
 #define SCHEDULING "all jobs have the same priority"
 #define SETUP      "files are laid out before time begins"
@@ -371,7 +388,6 @@ const struct option options_table[] = {
 	NOTHING("write_hist_log", TEXT_MAYBE, OUTPUT),
 	NOTHING("block_error_percentiles", BOOL, OUTPUT),
 	NOTHING("error_dump", BOOL, OUTPUT),
-	NOTHING("continue_on_error", TEXT, ERRORS),
 	NOTHING("zero_buffers", FLAG, CONTENTS),
 	NOTHING("refill_buffers", FLAG, CONTENTS),
 	NOTHING("scramble_buffers", BOOL, CONTENTS),
@@ -430,7 +446,6 @@ const struct option options_table[] = {
 	NOTHING("verify_state_load", BOOL, VERIFYING),
 	NOTHING("verify_write_sequence", BOOL, VERIFYING),
 	NOTHING("experimental_verify", BOOL, VERIFYING),
-	OWN("ignore_error", set_ignored_errors, "no effect", .no_effect = ERRORS),
 };
 /* clang-format on */
 const size_t options_count = ARRAY_SIZE(options_table);

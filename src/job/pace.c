@@ -20,7 +20,7 @@
 
 void clone_sleep_until(struct clone *c, u64 when)
 {
-	if (!c->run->exitall) {
+	if (!c->run->interruptible) {
 		world_sleep_until(when);
 		return;
 	}

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
+#include <time.h>
 
 /* to[key] = value, or nothing is left. Takes `to` and `value`; either may be NULL. */
 static json_t *with(json_t *to, const char *key, json_t *value)
@@ -186,7 +187,8 @@ static json_t *job_json(const struct job_results *all, const struct job_result *
 
 	o = with(o, "jobname", name ? name : json_string("?"));
 	o = with(o, "groupid", number(r->group));
-	o = with(o, "error", number((u64)-r->error));
+	/* fio calls the first error that a job went on after its error, too */
+	o = with(o, "error", number((u64) - (r->error ? r->error : r->first_error)));
 	o = with(o, "eta", number(0));
 	o = with(o, "elapsed", number(elapsed_ns / NSEC_PER_SEC + 1));
 	o = with(o, "job options", options_json(&r->job->given));
@@ -206,6 +208,10 @@ static json_t *job_json(const struct job_results *all, const struct job_result *
 	o = with(o, "latency_target", number(options->latency_target_ns));
 	o = with(o, "latency_percentile", json_real(options->latency_percentile.percent[0]));
 	o = with(o, "latency_window", number(options->latency_window_ns / NSEC_PER_USEC));
+	if (options->continue_on_error) {
+		o = with(o, "total_err", number(r->total_errors));
+		o = with(o, "first_error", number((u64)-r->first_error));
+	}
 	if (r->error)
 		o = with(o, "error_text", json_string(r->error_text));
 	if (options->description)
@@ -233,18 +239,45 @@ static json_t *disk_json(const struct report_disk *d)
 	return list;
 }
 
+/* When it ended, as fio says it; of a simulation, by its clock. */
+static json_t *time_text(const struct job_results *r)
+{
+	time_t seconds = (time_t)(r->date_ns / NSEC_PER_SEC);
+	u64 ms = r->ended_ns / NSEC_PER_MSEC;
+	char text[64];
+	struct tm tm;
+
+	if (!r->date_ns)
+		return json_sprintf("%llu.%03llu s", (unsigned long long)(ms / 1000),
+				    (unsigned long long)(ms % 1000));
+	if (!localtime_r(&seconds, &tm) ||
+	    !strftime(text, sizeof(text), "%a %b %e %H:%M:%S %Y", &tm))
+		return NULL;
+	return json_string(text);
+}
+
+/* fio knows no such thing; what reads its reports passes over it. */
+static json_t *cache_json(const struct report_cache *c)
+{
+	json_t *o = json_object();
+
+	o = with(o, "max_dirty_bytes", number(c->max_dirty_bytes));
+	o = with(o, "max_debt_bytes", number(c->max_debt_bytes));
+	o = with(o, "max_pinned_bytes", number(c->max_pinned_bytes));
+	o = with(o, "throttle_sleep_ns", number(c->sleep_ns));
+	return with(o, "throttle_sleeps", number(c->sleeps));
+}
+
 static json_t *document(const struct jobs *jobs, const struct job_results *r,
-			const struct report_disk *disk)
+			const struct report_disk *disk, const struct report_cache *cache)
 {
 	json_t *o = json_object(), *list = json_array();
-	u64 ended_ms = r->ended_ns / NSEC_PER_MSEC;
+	u64 ended_ms = (r->date_ns ? r->date_ns : r->ended_ns) / NSEC_PER_MSEC;
 
 	o = with(o, "fio version", json_string("sluice-" SLUICE_VERSION));
 	o = with(o, "timestamp", number(ended_ms / 1000));
 	o = with(o, "timestamp_ms", number(ended_ms));
-	o = with(o, "time",
-		 json_sprintf("%llu.%03llu s", (unsigned long long)(ended_ms / 1000),
-			      (unsigned long long)(ended_ms % 1000)));
+	o = with(o, "time", time_text(r));
 	if (jobs->globals.count)
 		o = with(o, "global options", options_json(&jobs->globals));
 	for (size_t i = 0; i < r->count && list; i++) {
@@ -254,13 +287,15 @@ static json_t *document(const struct jobs *jobs, const struct job_results *r,
 		}
 	}
 	o = with(o, "jobs", list);
+	if (cache)
+		o = with(o, "sluice cache", cache_json(cache));
 	return disk ? with(o, "disk_util", disk_json(disk)) : o;
 }
 
 int report_fio_json(FILE *out, const struct jobs *jobs, const struct job_results *r,
-		    const struct report_disk *disk)
+		    const struct report_disk *disk, const struct report_cache *cache)
 {
-	json_t *root = document(jobs, r, disk);
+	json_t *root = document(jobs, r, disk, cache);
 	int error = 0;
 
 	if (!root)

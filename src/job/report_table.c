@@ -104,11 +104,14 @@ static void print_row(FILE *out, const struct job_result *r, int width)
 		print_latencies(out, &r->sync_lat);
 		fputc('\n', out);
 	}
-	if (!r->dir[0].ios && !r->dir[1].ios && !r->error)
+	if (!r->dir[0].ios && !r->dir[1].ios && !r->error && !r->total_errors)
 		fprintf(out, "%-*s %6u  no I/O\n", width, r->name, r->clones);
 	if (r->job->o.latency_target_ns && !r->error)
 		fprintf(out, "%-*s %6u  latency_target is met with %u in flight\n", width, r->name,
 			r->clones, r->latency_depth);
+	if (r->total_errors)
+		fprintf(out, "%-*s %6u  went on after %llu errors, the first: %s\n", width, r->name,
+			r->clones, (unsigned long long)r->total_errors, r->first_error_text);
 	if (r->error)
 		fprintf(out, "%-*s %6u  failed: %s\n", width, r->name, r->clones,
 			r->error_text[0] ? r->error_text : strerror(-r->error));
@@ -119,7 +122,21 @@ static bool asks_for_percentiles(const struct job_result *r)
 	return r->job->option_at[options_find("percentile_list") - options_table];
 }
 
-void report_fio_table(FILE *out, const struct job_results *r, const struct report_disk *disk)
+static void print_cache(FILE *out, const struct report_cache *c)
+{
+	char dirty[UNITS_TEXT_MAX], debt[UNITS_TEXT_MAX], pinned[UNITS_TEXT_MAX], sleep[16];
+
+	fprintf(out,
+		"cache: at most %s dirty, %s to write, %s pinned; writers slept %s in %llu "
+		"pauses\n",
+		units_print_bytes(dirty, c->max_dirty_bytes),
+		units_print_bytes(debt, c->max_debt_bytes),
+		units_print_bytes(pinned, c->max_pinned_bytes),
+		print_time(sleep, (double)c->sleep_ns), (unsigned long long)c->sleeps);
+}
+
+void report_fio_table(FILE *out, const struct job_results *r, const struct report_disk *disk,
+		      const struct report_cache *cache)
 {
 	static const char *const names[] = { "read", "write" };
 	int width = name_width(r);
@@ -144,4 +161,6 @@ void report_fio_table(FILE *out, const struct job_results *r, const struct repor
 			(unsigned long long)disk->writes,
 			disk->elapsed_ns ? 100.0 * (double)disk->busy_ns / (double)disk->elapsed_ns
 					 : 0);
+	if (cache)
+		print_cache(out, cache);
 }

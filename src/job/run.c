@@ -19,6 +19,24 @@
 
 #define SPAWN_NS (20 * NSEC_PER_USEC)
 
+void jobs_stop(struct jobs_stop *s)
+{
+	atomic_store(&s->asked, 1);
+	atomic_fetch_add(&s->changes, 1);
+	world_unpark(&s->changes, 1);
+}
+
+bool run_is_stopped(const struct run *run)
+{
+	return run->options && run->options->stop && atomic_load(&run->options->stop->asked);
+}
+
+void run_changed(struct run *run)
+{
+	atomic_fetch_add(run->changes, 1);
+	world_unpark(run->changes, 1);
+}
+
 /* The flow of a clone; there is room for one of each. */
 static struct flow *find_flow(struct run *run, const struct job_options *o)
 {
@@ -82,8 +100,19 @@ static void start_clone(struct run *run, struct clone *c, u64 when)
 	if (!c->task) {
 		clone_fail(c, -ENOMEM, "no memory for a task");
 		atomic_store(&c->state, CLONE_JOINED);
-		atomic_fetch_add(&run->ended, 1);
+		atomic_fetch_add(run->changes, 1);
 	}
+}
+
+/* Ends it if it runs, and never starts it if it does not. */
+static void end_clone(struct clone *c)
+{
+	u32 state = atomic_load(&c->state);
+
+	if (state == CLONE_RUNNING)
+		clone_terminate(c);
+	else if (state == CLONE_WAITING)
+		atomic_store(&c->state, CLONE_JOINED);
 }
 
 /* One clone has ended: those that are to end with it. */
@@ -101,16 +130,13 @@ static void end_others(struct run *run, const struct clone *ended)
 		return;
 	for (size_t i = 0; i < run->clone_count; i++) {
 		struct clone *c = &run->clones[i];
-		u32 state = atomic_load(&c->state);
-		bool running = state == CLONE_RUNNING;
+		bool running = atomic_load(&c->state) == CLONE_RUNNING;
 
-		if (o->exit_what == EXIT_STONEWALL ? !running : state == CLONE_JOINED)
+		if (o->exit_what == EXIT_STONEWALL && !running)
 			continue;
 		if (o->exit_what == EXIT_GROUP && c->group != ended->group)
 			continue;
-		clone_terminate(c);
-		if (!running)
-			atomic_store(&c->state, CLONE_JOINED);
+		end_clone(c);
 	}
 }
 
@@ -204,12 +230,14 @@ static void progress_main(void *arg)
 static void run_clones(struct run *run)
 {
 	for (;;) {
-		u32 seen = atomic_load(&run->ended);
+		u32 seen = atomic_load(run->changes);
 		u64 wake;
 
+		for (size_t i = 0; i < run->clone_count && run_is_stopped(run); i++)
+			end_clone(&run->clones[i]);
 		if (!walk(run, &wake))
 			return;
-		world_park(&run->ended, seen, wake);
+		world_park(run->changes, seen, wake);
 	}
 }
 
@@ -226,7 +254,11 @@ int jobs_run(const struct jobs *j, struct job_engine *engine, const struct jobs_
 {
 	struct run run = { .jobs = j, .engine = engine, .options = o };
 	struct progress progress = { .run = &run };
-	int rc = make_clones(&run);
+	int rc;
+
+	run.changes = o && o->stop ? &o->stop->changes : &run.ended;
+	rc = make_clones(&run);
+	run.interruptible = run.exitall || (o && o->stop);
 
 	assert(!o || !o->live || world_is_sim());
 	*out = (struct job_results){ 0 };
@@ -245,6 +277,8 @@ int jobs_run(const struct jobs *j, struct job_engine *engine, const struct jobs_
 	}
 	run_clones(&run);
 	out->ended_ns = world_now();
+	out->date_ns = world_is_sim() ? 0 : world_wall_ns();
+	out->stopped = run_is_stopped(&run);
 	atomic_store(&run.finished, 1);
 	world_unpark(&run.finished, 1);
 	if (progress.task)

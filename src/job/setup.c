@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LAY_OUT_STEP (256ull << 20)
+
 u64 run_size_of(void *run, const char *path)
 {
 	struct job_engine *e = ((struct run *)run)->engine;
@@ -51,6 +53,24 @@ static u64 size_of_nothing(void *ctx, const char *path)
 	return 0;
 }
 
+/*
+ * Where the world is real this takes its time, so a large file is laid out piece by piece, and
+ * whoever wants to stop need not wait for all of it.
+ */
+static int lay_out(struct run *run, const char *path, u64 size)
+{
+	struct job_engine *e = run->engine;
+	int rc = 0;
+
+	if (!run->options || !run->options->stop)
+		return e->lay_out(e, path, size);
+	for (u64 at = 0; at < size && !rc && !run_is_stopped(run);) {
+		at = min_u64(at + LAY_OUT_STEP, size);
+		rc = e->lay_out(e, path, at);
+	}
+	return rc;
+}
+
 int clone_make_files(struct clone *c)
 {
 	const struct job_options *o = &c->job->o;
@@ -69,10 +89,10 @@ int clone_make_files(struct clone *c)
 	for (u32 i = 0; i < c->plans.count && !o->create_on_open && !null; i++) {
 		struct file_plan *f = &c->plans.plan[i];
 
-		if (!f->extend)
+		if (!f->extend || run_is_stopped(c->run))
 			continue;
 		if ((o->rw & RW_READ) || o->overwrite)
-			rc = e->lay_out(e, f->path, f->size);
+			rc = lay_out(c->run, f->path, f->size);
 		else if (!o->fill_device)
 			rc = make_fresh(e, f->path, f->size, (enum job_alloc)o->fallocate);
 		if (rc) {
@@ -100,8 +120,22 @@ static unsigned open_flags(const struct job_options *o)
 	if (o->uncached)
 		flags |= JOB_DONTCACHE;
 	if (o->sync != WRITE_SYNC_NONE)
-		flags |= JOB_SYNC;
+		flags |= o->sync == WRITE_SYNC_DATA ? JOB_DSYNC : JOB_SYNC;
 	return flags;
+}
+
+static void open_failed(struct clone *c, const char *path, int error)
+{
+	const struct origin_line *at = job_origin(c->run->jobs, c->job, "uncached");
+
+	if (error == -EOPNOTSUPP && c->job->o.uncached)
+		clone_fail(
+			c, error,
+			"%s:%d: uncached=1 is not possible for %s: its file system or the kernel "
+			"has no DONTCACHE",
+			at->file, at->line, path);
+	else
+		clone_fail(c, error, "open %s: %s", path, strerror(-error));
 }
 
 int clone_open_file(struct clone *c, struct clone_file *f)
@@ -116,7 +150,7 @@ int clone_open_file(struct clone *c, struct clone_file *f)
 	rc = e->open(e, f->plan->path, open_flags(o), &f->handle);
 	if (rc) {
 		f->handle = NULL;
-		clone_fail(c, rc, "open %s: %s", f->plan->path, strerror(-rc));
+		open_failed(c, f->plan->path, rc);
 		return rc;
 	}
 	c->open_files++;

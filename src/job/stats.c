@@ -39,6 +39,11 @@ static void row_add(struct job_result *r, const struct clone *c)
 		r->error = c->error;
 		memcpy(r->error_text, c->error_text, sizeof(r->error_text));
 	}
+	if (c->first_error && !r->first_error) {
+		r->first_error = c->first_error;
+		memcpy(r->first_error_text, c->first_error_text, sizeof(r->first_error_text));
+	}
+	r->total_errors += c->total_errors;
 	for (int dir = 0; dir < JOB_DIRS; dir++)
 		add_direction(&r->dir[dir], &c->dir[dir]);
 	hist_merge(&r->sync_lat, &c->sync_lat);

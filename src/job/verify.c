@@ -266,6 +266,8 @@ static int read_back(struct clone *c, const struct write_record *r, u8 *buffer, 
 
 void verify_failed(struct clone *c, int error, const char *why)
 {
+	if (clone_goes_on(c, error == -EILSEQ ? ERROR_VERIFY : ERROR_READ, error, why))
+		return;
 	if (!c->verify_errors++)
 		snprintf(c->verify_text, sizeof(c->verify_text), "%s", why);
 	if (c->job->o.verify_fatal)

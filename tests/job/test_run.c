@@ -70,7 +70,7 @@ static void open_flags_and_advice(void **state)
 		  JOB_ADV_SEQUENTIAL },
 		{ "rw=write\nfadvise_hint=random\nsync=1",
 		  JOB_READ | JOB_WRITE | JOB_CREATE | JOB_SYNC, JOB_ADV_RANDOM },
-		{ "rw=write\nsync=dsync", JOB_READ | JOB_WRITE | JOB_CREATE | JOB_SYNC,
+		{ "rw=write\nsync=dsync", JOB_READ | JOB_WRITE | JOB_CREATE | JOB_DSYNC,
 		  JOB_ADV_SEQUENTIAL },
 	};
 
