@@ -22,14 +22,19 @@ struct fill_io {
 	struct iovec vec[];
 };
 
-void *folio_address(struct folio *f, u64 offset)
+void *folio_bytes(struct cache *c, const struct folio *f, u64 offset)
 {
-	struct arena *a = &f->mapping->cache->arena;
+	struct arena *a = &c->arena;
 
 	assert(offset >> PAGE_SHIFT >= f->index && offset >> PAGE_SHIFT < folio_end(f));
 	if (!a->memory)
 		return NULL;
 	return (char *)arena_bytes(a, f->frame) + (offset - ((u64)f->index << PAGE_SHIFT));
+}
+
+void *folio_address(struct folio *f, u64 offset)
+{
+	return folio_bytes(f->mapping->cache, f, offset);
 }
 
 void folio_zero_bytes(struct folio *f, u64 offset, u64 length)

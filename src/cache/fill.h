@@ -35,5 +35,7 @@ int folio_read(struct folio *f, u64 first_block, u32 count);
 void folio_zero_bytes(struct folio *f, u64 offset, u64 length);
 /* The address of a byte of the file in its folio; NULL in a cache without contents. */
 void *folio_address(struct folio *f, u64 offset);
+/* The same for one who holds a pin, but nothing that keeps the folio in its file. */
+void *folio_bytes(struct cache *c, const struct folio *f, u64 offset);
 
 #endif

@@ -124,13 +124,18 @@ void folio_pin(struct folio *f)
 void folio_unpin(struct cache *c, struct folio *f)
 {
 	u16 before = atomic_fetch_sub_explicit(&f->pins, 1, memory_order_acq_rel);
+	unsigned order;
+	u32 frame;
 
 	assert(before > 0);
 	if (before > 1)
 		return;
 	assert(!f->mapping);
-	arena_free(&c->arena, f->frame, f->order);
+	frame = f->frame;
+	order = f->order;
+	/* in this order: who gets a frame finds a descriptor for it */
 	descriptor_put(c, f);
+	arena_free(&c->arena, frame, order);
 }
 
 /* Parks until the flags are no longer `flags`, having announced it. */

@@ -255,6 +255,15 @@ static bool remove_idle(struct mapping *m, struct folio *f)
 	return idle;
 }
 
+void mapping_drop(struct folio *f)
+{
+	if (!folio_is_to_drop(f) || !folio_trylock(f))
+		return;
+	if (f->mapping && mapping_evict(f, 1))
+		world_spend(COST_EVICT, 1);
+	folio_unlock(f);
+}
+
 bool mapping_drop_landed(struct mapping *m, struct folio *f)
 {
 	return remove_idle(m, f);
@@ -262,9 +271,10 @@ bool mapping_drop_landed(struct mapping *m, struct folio *f)
 
 u64 mapping_evict_range(struct mapping *m, u64 first, u64 end, u64 *folios)
 {
-	u64 page, before = m->pages, gone = 0;
+	u64 page, before, gone = 0;
 
 	spin_lock(&m->tree_lock);
+	before = m->pages;
 	while (index_next(&m->index, TAG_PRESENT, first, &page) && page < end) {
 		struct leaf *leaf = index_leaf(&m->index, page);
 		struct folio *f = &m->cache->folios[leaf->folio[page % LEAF_PAGES]];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Loans: cached bytes read in place. A loan is a list of pinned folios. A pin keeps a folio's memory
- * and its place in it: reclaim passes it over, splitting refuses it, and truncation takes
- * it out of its file but leaves the memory to the last pin. Nobody is kept from writing to it.
+ * Loans: cached bytes read in place. A loan is a list of pinned folios. A pin keeps a folio's
+ * memory and its place in it: reclaim passes it over, splitting refuses it, and truncation
+ * takes it out of its file but leaves the memory to the last pin. Nobody is kept from writing
+ * to it.
  *
  * What is on loan cannot be reclaimed, so the engine lends an eighth of its memory at most. A
  * folio counts for each loan it is in, which also bounds its pins.
@@ -53,7 +54,8 @@ static int borrow(struct read *r, struct file_loan *loan, struct iovec *iov, u32
 			return -ENOBUFS;
 		}
 		n = min_u64(r->end, folio_end(f) << PAGE_SHIFT) - r->position;
-		iov[loan->count] = (struct iovec){ folio_address(f, r->position), n };
+		iov[loan->count] =
+			(struct iovec){ folio_bytes(&loan->engine->cache, f, r->position), n };
 		loan->folio[loan->count++] = f;
 		r->position += n;
 		folio_mark_accessed(f);

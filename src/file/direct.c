@@ -57,7 +57,7 @@ static bool aligned(const struct inode *inode, const struct iovec *iov, unsigned
 static int clear_range(struct inode *inode, u64 offset, size_t length)
 {
 	u64 first = offset >> PAGE_SHIFT, last = (offset + length - 1) >> PAGE_SHIFT;
-	int rc = inode->m.pages ? inode_sync_range(inode, first, last) : 0;
+	int rc = folio_get(inode->m.pages) ? inode_sync_range(inode, first, last) : 0;
 
 	return rc;
 }
@@ -74,7 +74,7 @@ static void drop_range(struct inode *inode, u64 offset, size_t length)
 	u64 end_block = (offset + length) / inode->block_bytes;
 	struct folio *f;
 
-	while (m->pages && (f = lock_folio_from(m, page, end))) {
+	while (folio_get(m->pages) && (f = lock_folio_from(m, page, end))) {
 		u64 first = max_u64(first_block, (u64)f->index << m->block_shift);
 		u64 stop = min_u64(end_block, folio_end(f) << m->block_shift);
 
@@ -140,7 +140,8 @@ static int write_and_grow(struct inode *inode, const struct iovec *iov, unsigned
 		store_set_end(inode->m.store, old);
 		return rc;
 	}
-	inode->sparse = inode->sparse || offset > old;
+	if (offset > old)
+		inode_note_holes(inode);
 	inode_set_size(inode, offset + length);
 	return 0;
 }

@@ -97,7 +97,7 @@ static int dont_need(struct inode *inode, u64 offset, u64 length)
 	u64 first = pages_of(offset), stop = length ? end >> PAGE_SHIFT : pages_of(end);
 	int rc;
 
-	if (!inode->m.pages)
+	if (!folio_get(inode->m.pages))
 		return 0;
 	rc = inode_start_write(inode, offset >> PAGE_SHIFT,
 			       length ? pages_of(end) - 1 : INDEX_MAX_PAGES - 1);

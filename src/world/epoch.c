@@ -44,10 +44,12 @@ static struct spinlock retired_lock = { .rank = RANK_EPOCH }; /* protects the tw
 static struct world_retired *retired[LISTS];                  /* by epoch % LISTS */
 static u32 retired_count;
 
+#ifndef WORLD_TSAN
 static long membarrier(int command)
 {
 	return syscall(SYS_membarrier, command, 0, 0);
 }
+#endif
 
 static void thread_exits(void *arg)
 {

@@ -13,12 +13,12 @@
  * The policy's accounting decides what is read as dirty and what a write is charged; the
  * law is the same.
  *
- * Over the limit there is nothing to owe, only waiting for dirty to fall. Where writers sleep with
- * their file's lock held, that lock makes them a queue. Where they sleep without (write_lock=folio),
- * whoever happened to look at the right moment would go on, and one with bad luck could wait
- * for ever. So there they stand in line, first come first served: only the first looks, more
- * often than a pause is long, since he looks for all; and near the limit nobody goes on before those
- * who are in line.
+ * Over the limit there is nothing to owe, only waiting for dirty to fall. Where writers sleep
+ * with their file's lock held, that lock makes them a queue. Where they sleep without
+ * (write_lock=folio), whoever happened to look at the right moment would go on, and one with
+ * bad luck could wait for ever. So there they stand in line, first come first served: only the
+ * first looks, more often than a pause is long, since he looks for all; and near the limit
+ * nobody goes on before those who are in line.
  */
 #include "writeback/pause.h"
 #include "writeback/position.h"
@@ -233,8 +233,8 @@ static void wait_in_line(struct wb *wb)
 enum outcome { DONE, AGAIN, WOULD_SLEEP };
 
 /*
- * Whether the task has to do with the line of its device. Far enough below the limit nobody asks who
- * is still in it, or it would never end between tasks that come again and again.
+ * Whether the task has to do with the line of its device. Far enough below the limit nobody
+ * asks who is still in it, or it would never end between tasks that come again and again.
  */
 static bool queues(struct wb *wb, const struct look *k, const struct dirtier *t, bool waits)
 {
