@@ -83,6 +83,11 @@ bool store_has_room(const struct store *s, u64 offset_bytes, u64 length_bytes)
 	       s->ops->has_room(looked_at(s), offset_bytes, offset_bytes + length_bytes);
 }
 
+bool store_may_be_full(const struct store *s)
+{
+	return s->ops->may_be_full ? s->ops->may_be_full(looked_at(s)) : s->ops->reserve != NULL;
+}
+
 int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
 {
 	if (offset_bytes > STORE_SIZE_MAX || length_bytes > STORE_SIZE_MAX - offset_bytes)

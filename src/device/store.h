@@ -17,6 +17,7 @@ struct store_ops {
 	int (*lay_out)(struct store *s, u64 size_bytes);
 	bool (*has_room)(struct store *s, u64 from, u64 to); /* bytes. NULL: always */
 	int (*reserve)(struct store *s, u64 from, u64 to);   /* what has_room() denies */
+	bool (*may_be_full)(struct store *s);                /* NULL: if there is reserve */
 	int (*punch)(struct store *s, u64 page, u64 n);
 	void (*forgive)(struct store *s); /* NULL: it bears no grudge */
 	/* What io, or all of it past io->done_bytes, does to the store: 0 or a negative errno. */

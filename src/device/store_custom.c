@@ -76,6 +76,11 @@ static bool custom_can_shorten(struct store *s)
 	return custom_of_store(s)->backing.truncate != NULL;
 }
 
+static bool custom_may_be_full(struct store *s)
+{
+	return custom_of_store(s)->backing.reserve != NULL;
+}
+
 static bool custom_has_room(struct store *s, u64 from, u64 to)
 {
 	struct custom_store *c = custom_of_store(s);
@@ -129,6 +134,7 @@ static const struct store_ops custom_ops = {
 	.lay_out = custom_lay_out,
 	.has_room = custom_has_room,
 	.reserve = custom_reserve,
+	.may_be_full = custom_may_be_full,
 	.punch = custom_punch,
 	.forgive = real_store_forgive,
 	.execute = real_store_execute,

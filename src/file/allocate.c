@@ -70,7 +70,7 @@ static int punch_pages(struct inode *inode, u64 first, u64 end)
 		rc = i ? 0 : store_punch(inode->m.store, first, end - first);
 	}
 	if (first < end) {
-		inode->sparse = true;
+		inode_note_holes(inode);
 		atomic_store(&inode->unflushed, true);
 	}
 	return rc;
