@@ -201,6 +201,8 @@ void mapping_remove(struct mapping *m, struct folio *f);
  * it; the caller has it locked. True if it went.
  */
 bool mapping_evict(struct folio *f, unsigned pins);
+/* Takes out a pinned folio that was made to be dropped, if it can go now. */
+void mapping_drop(struct folio *f);
 /*
  * The same for a folio whose last page in flight has just landed: it goes if it is clean and nobody
  * has locked it or holds it. With the tree_lock held.

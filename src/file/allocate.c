@@ -9,8 +9,8 @@
  * meanwhile, so the cache is cleared once more; what they bring in after that comes
  * from the hole. The parts of pages at the edges are written as zeros like any data.
  *
- * Zeroing a range is a hole with its space reserved again, or, on a store that knows no holes,
- * zeros written as data.
+ * Zeroing a range is a hole with its space reserved again. A store that knows no holes writes
+ * zeros.
  */
 #include "cache/fill.h"
 #include "file/inner.h"
@@ -56,20 +56,18 @@ static bool has_data(struct inode *inode, u64 page)
 	return true;
 }
 
-/* Writes zeros as data, within the size. With `edge`, only where there is something to zero. */
-static int write_zeros(struct inode *inode, u64 offset, u64 end, bool edge)
+/* Writes zeros as data, within one page and the size, if there is something to zero. */
+static int zero_edge(struct inode *inode, u64 offset, u64 end)
 {
 	struct write w = { .inode = inode, .zeros = true, .position = offset, .end = end };
 	int rc = 0;
 
-	if (edge && offset < end && !has_data(inode, offset >> PAGE_SHIFT))
+	assert(offset >= end || offset >> PAGE_SHIFT == (end - 1) >> PAGE_SHIFT);
+	if (offset < end && !has_data(inode, offset >> PAGE_SHIFT))
 		return 0;
 	while (w.position < w.end && !rc) {
-		w.bytes = write_step_bytes(&w);
-		rc = edge ? 0 : throttle_poll(inode->wb, false);
-		if (!rc)
-			rc = write_step(&w);
-		world_breathe();
+		w.bytes = w.end - w.position;
+		rc = write_step(&w);
 	}
 	return rc;
 }
@@ -78,15 +76,26 @@ static int punch_pages(struct inode *inode, u64 first, u64 end)
 {
 	int rc = 0;
 
-	/* one that is refused has changed nothing; it is asked before anything is thrown away */
-	if (first < end)
-		rc = store_punch(inode->m.store, first, 0);
 	for (unsigned i = 0; i < 2 && first < end && !rc; i++) {
 		clear_pages(inode, first, end);
 		rc = i ? 0 : store_punch(inode->m.store, first, end - first);
 	}
-	inode->sparse = inode->sparse || first < end;
+	if (first < end) {
+		inode->sparse = true;
+		atomic_store(&inode->unflushed, true);
+	}
 	return rc;
+}
+
+/*
+ * Data that was to make the store as long as the file may be gone from the cache: then the store
+ * has to be told.
+ */
+static int keep_length(struct inode *inode)
+{
+	u64 size = size_now(inode);
+
+	return store_size(inode->m.store) < size ? store_truncate(inode->m.store, size) : 0;
 }
 
 /* What lies in the range below the size reads as zeros afterwards. */
@@ -101,13 +110,13 @@ static int punch(struct inode *inode, u64 offset, u64 end)
 	stop = end >= size ? pages_of(size) : stop;
 	end = min_u64(end, size);
 	if (first > stop) /* within one page */
-		return write_zeros(inode, offset, end, true);
+		return zero_edge(inode, offset, end);
 	rc = punch_pages(inode, first, stop);
 	if (!rc)
-		rc = write_zeros(inode, offset, min_u64(first << PAGE_SHIFT, end), true);
+		rc = zero_edge(inode, offset, min_u64(first << PAGE_SHIFT, end));
 	if (!rc && stop << PAGE_SHIFT < end)
-		rc = write_zeros(inode, stop << PAGE_SHIFT, end, true);
-	return rc;
+		rc = zero_edge(inode, stop << PAGE_SHIFT, end);
+	return rc ? rc : keep_length(inode);
 }
 
 /* Room for the range, in whole blocks; below the size only what is a hole needs any. */
@@ -118,15 +127,6 @@ static int make_room(struct inode *inode, u64 offset, u64 end)
 	return store_reserve(inode->m.store, offset, end - offset);
 }
 
-static int zero_range(struct inode *inode, u64 offset, u64 end)
-{
-	int rc = punch(inode, offset, end);
-
-	if (rc == -EOPNOTSUPP)
-		rc = write_zeros(inode, offset, min_u64(end, size_now(inode)), false);
-	return rc;
-}
-
 static int allocate_locked(struct inode *inode, unsigned mode, u64 offset, u64 end)
 {
 	int rc = 0;
@@ -134,7 +134,7 @@ static int allocate_locked(struct inode *inode, unsigned mode, u64 offset, u64 e
 	if (mode & FILE_PUNCH_HOLE)
 		return punch(inode, offset, end);
 	if (mode & FILE_ZERO_RANGE)
-		rc = zero_range(inode, offset, end);
+		rc = punch(inode, offset, end);
 	if (!rc)
 		rc = make_room(inode, offset, end);
 	if (!rc && !(mode & FILE_KEEP_SIZE) && end > size_now(inode))

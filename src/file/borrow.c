@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Loans: cached bytes read in place. A loan is a list of pinned folios. A pin keeps a folio's memory
- * and its place in it: reclaim passes it over, splitting refuses it, and truncation takes
- * it out of its file but leaves the memory to the last pin. Nobody is kept from writing to it.
+ * Loans: cached bytes read in place. A loan is a list of pinned folios. A pin keeps a folio's
+ * memory and its place in it: reclaim passes it over, splitting refuses it, and truncation
+ * takes it out of its file but leaves the memory to the last pin. Nobody is kept from writing
+ * to it.
  *
  * What is on loan cannot be reclaimed, so the engine lends an eighth of its memory at most. A
  * folio counts for each loan it is in, which also bounds its pins.
@@ -24,7 +25,7 @@ struct file_loan {
 /* Enters a pinned folio into the books; false: there is too much on loan already. */
 static bool lend(struct engine *e, struct folio *f)
 {
-	u64 most = e->cache.config.memory_pages / LENT_SHARE, pages = folio_pages(f);
+	u64 most = arena_frames(&e->cache.arena) / LENT_SHARE, pages = folio_pages(f);
 
 	if (atomic_load_explicit(&f->pins, memory_order_relaxed) > LENT_PINS_MAX)
 		return false;

@@ -122,6 +122,7 @@ static int write_past_cache(struct inode *inode, const struct iovec *iov, unsign
 		rc = transfer(inode, IO_WRITE, iov, count, length, offset);
 		drop_range(inode, offset, length); /* what was read back in meanwhile */
 	}
+	atomic_store(&inode->unflushed, true);
 	atomic_fetch_sub(&inode->direct_writes, 1);
 	return rc;
 }

@@ -46,8 +46,13 @@ int file_truncate(struct file *f, u64 size_bytes)
 int inode_flush_device(struct inode *inode)
 {
 	struct io io = { .store = inode->m.store, .op = IO_FLUSH };
+	int rc;
 
-	return device_submit_wait(inode->wb->device, &io);
+	atomic_store(&inode->unflushed, false); /* what lands from here on counts anew */
+	rc = device_submit_wait(inode->wb->device, &io);
+	if (rc)
+		atomic_store(&inode->unflushed, true);
+	return rc;
 }
 
 int file_fsync(struct file *f, bool data_only)

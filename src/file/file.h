@@ -47,7 +47,9 @@ enum file_io_flags {
 	/*
 	 * Leaves nothing in the cache. A write starts write-out of its range before it returns, and
 	 * its pages go as soon as they are written; a read drops what it brought in, but not
-	 * what was cached before. It is a service, not a promise: folios that others use stay.
+	 * what was cached before. It is a service, not a promise: folios that others use stay; a
+	 * page that was still being written by the write before goes with the next one that
+	 * continues it, or in its time; and with NOWAIT all go in their time.
 	 */
 	FILE_IO_DONTCACHE = 4,
 };
@@ -90,8 +92,9 @@ void *inode_owner(const struct inode *inode);
 /* Bytes that are not safe: of pages dirty or in flight, in whole pages. */
 u64 inode_unwritten_bytes(struct inode *inode);
 /*
- * Sets the size; what is cut off is gone. 0, -EFBIG, or the store's error: what is cut off is gone
- * from the cache all the same, and the size is as asked for, but the device may still hold more.
+ * Sets the size; what is cut off is gone. 0, -EFBIG, -EOPNOTSUPP (to make a caller's own store
+ * shorter that has no truncate), or the store's error: then the file keeps its size, but
+ * what was to be cut off may be older data, or zeros.
  */
 int inode_truncate(struct inode *inode, u64 size_bytes);
 /* Makes `size_bytes` exist and count as written on the device, without any I/O. */
@@ -180,8 +183,8 @@ int file_sync_range(struct file *f, u64 offset, u64 length, unsigned flags);
  *	SEQUENTIAL	twice that; and with it NORMAL and RANDOM, for this file, from now on
  *	RANDOM		none: what is read is read
  *	WILLNEED	starts reading what is not cached, as far as the larger of the readahead
- *			window and the largest I/O of the device; waits for none of it, nor for memory: what there is no
- *			free or clean memory for is left out
+ *			window and the largest I/O of the device; waits for none of it, nor for
+ *			memory: what there is no free or clean memory for is left out
  *	DONTNEED	starts write-out of dirty pages without waiting, drops clean whole pages
  *	NOREUSE		reads of this file do not count as use (until NORMAL)
  */

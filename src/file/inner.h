@@ -29,6 +29,9 @@ struct file {
 	struct mutex ra_lock; /* protects ra */
 	struct readahead ra;
 	_Atomic bool noreuse; /* reads do not count as use */
+	/* of the stream of writes with DONTCACHE: the first page that may still be dirty, and the
+	 * byte after the last one written; hints */
+	_Atomic u64 drop_from, drop_end;
 };
 
 #define FILE_IO_ALL ((unsigned)(FILE_IO_NOWAIT | FILE_IO_DSYNC | FILE_IO_DONTCACHE))

@@ -32,6 +32,7 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	inode->block_bytes = block_bytes;
 	inode->size = inode->reserved = size;
 	inode->sparse = size > 0;
+	store_set_end(store, size);
 	rwsem_init(&inode->lock, RANK_INODE);
 	list_init(&inode->link);
 	list_init(&inode->all);
@@ -165,20 +166,29 @@ static int lengthen(struct inode *inode, u64 size_bytes)
 	return 0;
 }
 
+/* Makes it shorter; on an error of the store it keeps its size. */
 static int shorten(struct inode *inode, u64 size_bytes)
 {
+	struct store *store = inode->m.store;
+	u64 old = size_now(inode);
 	int rc = 0;
 
+	if (size_bytes < store_size(store) && !store_can_shorten(store))
+		return -EOPNOTSUPP;
 	inode_set_size(inode, size_bytes);
-	inode->reserved = size_bytes;
 	/* again, for what readers that had seen the old size brought back in the first time */
 	for (unsigned i = 0; i < 2 && !rc; i++) {
 		truncate_pages(inode, size_bytes);
-		rc = store_truncate(inode->m.store, size_bytes);
+		rc = store_truncate(store, size_bytes);
 	}
+	if (rc) {
+		inode_set_size(inode, old);
+		return rc;
+	}
+	inode->reserved = size_bytes;
 	if (!size_bytes)
 		inode->sparse = false;
-	return rc;
+	return 0;
 }
 
 int inode_resize(struct inode *inode, u64 size_bytes)
@@ -188,6 +198,7 @@ int inode_resize(struct inode *inode, u64 size_bytes)
 	assert(rwsem_is_exclusive(&inode->lock));
 	if (size_bytes == old)
 		return 0;
+	atomic_store(&inode->unflushed, true);
 	return size_bytes < old ? shorten(inode, size_bytes) : lengthen(inode, size_bytes);
 }
 

@@ -187,12 +187,9 @@ static void done_with(struct read *r, struct folio *f)
 	struct cache *c = r->file->inode->m.cache;
 	u64 size = size_now(r->file->inode);
 
-	if (r->flags & FILE_IO_DONTCACHE && folio_is_to_drop(f) &&
-	    r->position >= min_u64(folio_end(f) << PAGE_SHIFT, size) && folio_trylock(f)) {
-		if (f->mapping && mapping_evict(f, 1))
-			world_spend(COST_EVICT, 1);
-		folio_unlock(f);
-	}
+	if (r->flags & FILE_IO_DONTCACHE &&
+	    r->position >= min_u64(folio_end(f) << PAGE_SHIFT, size))
+		mapping_drop(f);
 	folio_unpin(c, f);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Where data and holes are. A page is data if its store has it, or if the cache holds something
- * that the store is to have: dirty or in flight. What is merely cached over a hole is zeros and says
- * nothing.
+ * that the store is to have: dirty or in flight. What is merely cached over a hole is zeros and
+ * says nothing.
  *
  * The cache is asked before the store, so that a page that lands in between is seen in one of
  * them.

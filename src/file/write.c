@@ -410,6 +410,27 @@ static int write_shared(struct write *w)
 	return rc;
 }
 
+/*
+ * Starts write-out of what a DONTCACHE write left, so that it goes when it has landed. A page that the
+ * write before is still writing cannot take flight again: as long as the stream goes on, each
+ * write comes back to those.
+ */
+static void write_behind(struct file *f, u64 offset, u64 end)
+{
+	struct mapping *m = &f->inode->m;
+	u64 first = offset >> PAGE_SHIFT, last = (end - 1) >> PAGE_SHIFT, left;
+
+	if (atomic_exchange_explicit(&f->drop_end, end, memory_order_relaxed) == offset)
+		first = min_u64(first, atomic_load_explicit(&f->drop_from, memory_order_relaxed));
+	if (inode_start_write(f->inode, first, last))
+		return; /* without memory it goes in its time */
+	spin_lock(&m->tree_lock);
+	if (!index_next(&m->index, TAG_DIRTY, first, &left))
+		left = last;
+	spin_unlock(&m->tree_lock);
+	atomic_store_explicit(&f->drop_from, min_u64(left, last), memory_order_relaxed);
+}
+
 /* What is asked of a write beyond being in the cache. 0 or an error. */
 static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 {
@@ -421,7 +442,7 @@ static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 		flushed = inode_flush_device(f->inode);
 		error = error ? error : flushed;
 	} else if (flags & FILE_IO_DONTCACHE && !(flags & FILE_IO_NOWAIT)) {
-		inode_start_write(f->inode, first, last); /* without memory it goes in its time */
+		write_behind(f, offset, end);
 	}
 	return error;
 }

@@ -28,6 +28,7 @@
 	X(INODES, "inodes")         /* engine.inodes_lock: the list of all inodes */            \
 	X(INODE, "inode")           /* inode.lock: writers of a file against each other */      \
 	X(INVALIDATE, "invalidate") /* inode.invalidate_lock: reads, faults against truncate */ \
+	X(THROTTLE, "throttle")     /* wb.line: tasks over the limit, in order */               \
 	X(WB_WORK, "flusher work")  /* wb.work_lock: queued work of a flusher */                \
 	X(WB_LIST, "flusher lists") /* wb.list_lock: the inode lists of a flusher */            \
 	X(TREE, "tree")             /* mapping.tree_lock: the index and its state words */      \
@@ -303,6 +304,12 @@ static inline void rwsem_unlock(struct rwsem *s)
 	assert((was & ~RWSEM_WAITERS) == RWSEM_EXCLUSIVE);
 	if (unlikely(was & RWSEM_WAITERS))
 		rwsem_hand_over(s);
+}
+
+/* Whether anybody holds it or waits for it, at this moment. */
+static inline bool rwsem_is_busy(const struct rwsem *s)
+{
+	return atomic_load_explicit(&s->word, memory_order_relaxed) != 0;
 }
 
 /* For assertions: exclusively by anybody; with SLUICE_CHECKS by the calling task. */

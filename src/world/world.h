@@ -52,6 +52,8 @@ void world_bind(struct world *w); /* NULL unbinds */
 /* Makes w a real world with a HZ of its own, to bind. What a task spawns inherits its world. */
 void world_init_real(struct world *w, unsigned hz);
 u64 world_now_real(void);
+/* The time of day as file systems stamp it, since 1970. It may jump; real world only. */
+u64 world_wall_ns(void);
 
 static inline bool world_is_sim(void)
 {

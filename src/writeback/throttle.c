@@ -12,12 +12,22 @@
  *
  * The policy's accounting decides what is read as dirty and what a write is charged; the
  * law is the same.
+ *
+ * Over the limit there is nothing to owe, only waiting for dirty to fall. Where writers sleep
+ * with their file's lock held, that lock makes them a queue. Where they sleep without
+ * (write_lock=folio), whoever happened to look at the right moment would go on, and one with
+ * bad luck could wait for ever. So there they stand in line, first come first served: only the
+ * first looks, more often than a pause is long, since he looks for all; and near the limit
+ * nobody goes on before those who are in line.
  */
 #include "writeback/pause.h"
 #include "writeback/position.h"
 #include "writeback/ratelimit.h"
 #include "writeback/wb.h"
 #include <errno.h>
+
+#define LINE_LOOKS_PER_SEC 100 /* of the first in line */
+#define LINE_MATTERS       2   /* below a position ratio of 1/2 */
 
 /* Task-local words. */
 enum { LOCAL_DIRTIED, LOCAL_INTERVAL, LOCAL_PAUSED_WHEN };
@@ -27,14 +37,16 @@ struct dirtier {
 	u64 *nr_dirtied;
 	u64 *interval; /* nr_dirtied_pause + 1, or 0 in a new task */
 	u64 *dirty_paused_when;
+	bool in_line; /* holds the line of its device */
 };
 
 static struct dirtier dirtier_self(void)
 {
 	u64 *locals = world_locals();
 
-	return (struct dirtier){ locals + LOCAL_DIRTIED, locals + LOCAL_INTERVAL,
-				 locals + LOCAL_PAUSED_WHEN };
+	return (struct dirtier){ .nr_dirtied = locals + LOCAL_DIRTIED,
+				 .interval = locals + LOCAL_INTERVAL,
+				 .dirty_paused_when = locals + LOCAL_PAUSED_WHEN };
 }
 
 static u64 interval_of(const struct dirtier *t)
@@ -159,11 +171,11 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 	return ratelimit;
 }
 
-static void note_sleep(struct writeback *all, u64 ticks)
+static void note_sleep(struct writeback *all, u64 ns)
 {
 	spin_lock(&all->lock);
 	all->stats.sleeps++;
-	all->stats.sleep_ns += ticks * (NSEC_PER_SEC / world_hz());
+	all->stats.sleep_ns += ns;
 	writeback_note(all, &all->stats.first_sleep, true);
 	spin_unlock(&all->lock);
 }
@@ -188,7 +200,70 @@ static u64 wb_stat_error(const struct writeback *all)
 	return (u64)all->cpus * 8 * (1 + ilog2(all->cpus));
 }
 
+/* Goes to the end of the line, and comes back as the first in it. */
+static void join_line(struct wb *wb, struct dirtier *t)
+{
+	u64 start = world_now();
+
+	assert(!t->in_line);
+	rwsem_lock(&wb->line);
+	t->in_line = true;
+	if (world_now() > start)
+		note_sleep(wb->all, world_now() - start);
+}
+
+static void leave_line(struct wb *wb, struct dirtier *t)
+{
+	if (!t->in_line)
+		return;
+	rwsem_unlock(&wb->line);
+	t->in_line = false;
+}
+
+/* The first in line waits a little for dirty to fall. */
+static void wait_in_line(struct wb *wb)
+{
+	u64 ticks = div_roundup(world_hz(), LINE_LOOKS_PER_SEC);
+
+	note_sleep(wb->all, ticks * (NSEC_PER_SEC / world_hz()));
+	device_note_throttled(wb->device);
+	world_sleep_jiffies(ticks);
+}
+
 enum outcome { DONE, AGAIN, WOULD_SLEEP };
+
+/*
+ * Whether the task has to do with the line of its device. Far enough below the limit nobody
+ * asks who is still in it, or it would never end between tasks that come again and again.
+ */
+static bool queues(struct wb *wb, const struct look *k, const struct dirtier *t, bool waits)
+{
+	if (wb->all->policy.write_lock != WRITE_LOCK_FOLIO)
+		return false;
+	return waits || t->in_line ||
+	       (k->pos_ratio < POSITION_ONE / LINE_MATTERS && rwsem_is_busy(&wb->line));
+}
+
+/*
+ * One step in line: into it, a wait as the first of it, or out of it. Who has waited owes nothing
+ * more, and looks again after the next page: with small turns everybody has his soon.
+ */
+static enum outcome queue_up(struct wb *wb, struct look *k, struct dirtier *t, bool waits)
+{
+	if (!t->in_line) {
+		join_line(wb, t);
+		return AGAIN;
+	}
+	if (waits) {
+		wait_in_line(wb);
+		return AGAIN;
+	}
+	leave_line(wb, t);
+	*t->dirty_paused_when = k->now;
+	*t->nr_dirtied = 0;
+	*t->interval = 1 + 1;
+	return DONE;
+}
 
 /* Steps 7 to 12, above the free running ceiling. */
 static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pages_dirtied,
@@ -198,8 +273,12 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 	u64 task_ratelimit = position_scale(ratelimit, k->pos_ratio);
 	struct pauses plan =
 		pause_plan(k->at.wb_dirty, avg_bw, ratelimit, task_ratelimit, world_hz());
+	/* over the limit a task goes on only if this device has next to nothing dirty */
+	bool waits = !task_ratelimit && k->at.wb_dirty > wb_stat_error(wb->all);
 	s64 pause;
 
+	if (queues(wb, k, t, waits))
+		return nowait ? WOULD_SLEEP : queue_up(wb, k, t, waits);
 	if (task_ratelimit) {
 		period = world_hz() * pages_dirtied / task_ratelimit;
 		pause = (s64)period;
@@ -218,14 +297,13 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 	}
 	if (nowait)
 		return WOULD_SLEEP;
-	note_sleep(wb->all, (u64)pause);
+	note_sleep(wb->all, (u64)pause * (NSEC_PER_SEC / world_hz()));
 	device_note_throttled(wb->device);
 	world_sleep_jiffies((u64)pause);
 	*t->dirty_paused_when = now + (u64)pause;
 	*t->nr_dirtied = 0;
 	*t->interval = plan.nr_dirtied_pause + 1;
-	/* over the limit a task goes on only if this device has next to nothing dirty */
-	return task_ratelimit || k->at.wb_dirty <= wb_stat_error(wb->all) ? DONE : AGAIN;
+	return waits ? AGAIN : DONE;
 }
 
 static int balance(struct wb *wb, struct dirtier *t, u64 pages_dirtied, bool nowait)
@@ -245,6 +323,7 @@ static int balance(struct wb *wb, struct dirtier *t, u64 pages_dirtied, bool now
 			*t->dirty_paused_when = k.now;
 			*t->nr_dirtied = 0;
 			*t->interval = interval + 1;
+			leave_line(wb, t);
 			return 0;
 		}
 		wake_flusher(wb);

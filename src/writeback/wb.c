@@ -37,6 +37,7 @@ static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool l
 	u32 written = e->total[account_written_total(&all->policy)];
 	bool arm;
 
+	atomic_store_explicit(&inode_of(m)->unflushed, true, memory_order_release);
 	if (written) {
 		spin_lock(&all->lock);
 		proportion_add(&all->proportions, &wb->proportion, written,
@@ -46,6 +47,7 @@ static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool l
 	}
 	if (!last)
 		return;
+	atomic_store_explicit(&inode_of(m)->landed_ns, world_now(), memory_order_release);
 	spin_lock(&wb->bw_lock);
 	assert(wb->inodes_in_flight > 0);
 	wb->inodes_in_flight--;
@@ -203,6 +205,7 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	ledger_init(&wb->ledger);
 	spin_init(&wb->list_lock, RANK_WB_LIST);
 	spin_init(&wb->bw_lock, RANK_BANDWIDTH);
+	rwsem_init(&wb->line, RANK_THROTTLE);
 	list_init(&wb->dirty);
 	list_init(&wb->io);
 	list_init(&wb->more_io);

@@ -110,6 +110,7 @@ struct wb {
 	_Atomic u32 kicked;  /* there is something to look at before wake_ns */
 	_Atomic u32 running; /* it is at work (WB_writeback_running) */
 	_Atomic u32 dirty_exceeded;
+	struct rwsem line; /* held by the one task over the limit that looks; see throttle.c */
 
 	struct spinlock bw_lock; /* protects the estimates and what follows */
 	struct bandwidth bw;
@@ -138,6 +139,8 @@ struct inode {
 				    * which the device has room but for holes; under the lock */
 	_Atomic bool sparse;       /* there may be holes below the size; under the lock */
 	void *owner;               /* whoever made the inode: his own */
+	_Atomic u64 landed_ns;     /* when the last page in flight landed; 0: never */
+	_Atomic bool unflushed;    /* the store has taken what the device was not told to keep */
 	struct list_node all;      /* of the engine's inodes; under its inodes_lock */
 	u32 walkers;               /* that stand at it in that list; likewise */
 

@@ -1,0 +1,563 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The table of paths: a hash table from a file's identity (device and inode number, for block
+ * devices their own number) to the inode of the engine that caches it. A path is opened with the
+ * system first, then looked up by what that found, so names never have to be compared.
+ *
+ * Entries without an open stand in a list, oldest first. To drop one means to write what is dirty
+ * and destroy its inode; meanwhile it is `busy`, without the table's lock, and whoever wants
+ * that file waits. What cannot be written is kept.
+ *
+ * Whether others changed a file while it was idle is told by its times. Our own write-out
+ * changes them as well, so a file that has been written since its last close counts as changed
+ * only if its times are later than the moment when our last page landed. What is seen is
+ * recorded at the last close, and once more when an idle file is found clean: then the room
+ * that was made past its end is given back, too.
+ */
+#include "file/path.h"
+#include "file/inner.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUCKETS      4096
+#define FDS_AN_INODE 2 /* with and without O_DIRECT */
+#define SETTLED_MAX  4 /* idle files looked at in one call */
+
+struct key {
+	u64 device, number;
+	bool block; /* a block device: the number is its own */
+};
+
+/* What a file looked like to the system. */
+struct sight {
+	u64 ctime_ns, mtime_ns;
+};
+
+struct entry {
+	struct path_table *table; /* immutable, as are the next three */
+	struct key key;
+	char *path;
+	struct entry *next; /* in its bucket */
+	struct inode *inode;
+	int fd;        /* the store's: only looked at */
+	bool writable; /* fd is */
+	bool busy;     /* being dropped: wait for table.changed */
+	bool settled;  /* idle and clean, and `seen` is what we left */
+	u32 opens;
+	struct list_node idle; /* of table.idle; empty while open or busy */
+	struct sight seen;
+};
+
+struct path_table {
+	struct engine *engine; /* immutable, as are the next four */
+	unsigned device;
+	u32 block_bytes;
+	u64 idle_max, inodes_max;
+	struct mutex lock;   /* protects all below, and the entries; not held over I/O of data */
+	struct cond changed; /* an entry is no longer busy */
+	struct list_node idle;
+	u64 inodes, idles, dropped, foreign;
+	struct entry *bucket[BUCKETS];
+};
+
+/* --- the system's side */
+
+static u64 nanoseconds(struct timespec t)
+{
+	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
+}
+
+static struct sight sight_of(const struct stat *st)
+{
+	return (struct sight){ nanoseconds(st->st_ctim), nanoseconds(st->st_mtim) };
+}
+
+static struct key key_of(const struct stat *st)
+{
+	if (S_ISBLK(st->st_mode))
+		return (struct key){ .number = st->st_rdev, .block = true };
+	return (struct key){ .device = st->st_dev, .number = st->st_ino };
+}
+
+#define FLAGS_TO_SYSTEM (O_CREAT | O_EXCL | O_NOFOLLOW | O_NOATIME | O_NOCTTY | O_LARGEFILE)
+#define FLAGS_OURS      (O_ACCMODE | O_TRUNC | O_APPEND | O_DIRECT | O_SYNC | O_DSYNC)
+#define FLAGS_KNOWN     (FLAGS_TO_SYSTEM | FLAGS_OURS | O_CLOEXEC | O_NONBLOCK)
+
+static bool writes(int flags)
+{
+	return (flags & O_ACCMODE) != O_RDONLY;
+}
+
+static bool flags_are_known(int flags)
+{
+	return !(flags & ~FLAGS_KNOWN) && (flags & O_ACCMODE) != O_ACCMODE &&
+	       !(flags & O_TRUNC && !writes(flags));
+}
+
+/* Opens without waiting for anybody (a FIFO would) and without changing what is there. */
+static int open_by_system(const char *path, int flags, mode_t mode)
+{
+	int wanted = (flags & FLAGS_TO_SYSTEM) | O_CLOEXEC | O_NONBLOCK, fd;
+
+	do
+		fd = open(path, wanted | (writes(flags) ? O_RDWR : O_RDONLY), mode);
+	while (fd < 0 && errno == EINTR);
+	return fd < 0 ? -errno : fd;
+}
+
+static int check_kind(int fd, struct stat *st)
+{
+	if (fstat(fd, st))
+		return -errno;
+	if (S_ISDIR(st->st_mode))
+		return -EISDIR;
+	return S_ISREG(st->st_mode) || S_ISBLK(st->st_mode) ? 0 : -EINVAL;
+}
+
+static unsigned file_flags_of(int flags)
+{
+	int access = flags & O_ACCMODE;
+
+	return (access == O_RDONLY ? FILE_NO_WRITE : 0) | (access == O_WRONLY ? FILE_NO_READ : 0) |
+	       (flags & O_APPEND ? FILE_APPEND : 0) | (flags & O_DIRECT ? FILE_DIRECT : 0) |
+	       (flags & (O_SYNC | O_DSYNC) ? FILE_SYNC : 0);
+}
+
+/* --- the table; with its lock held */
+
+static struct entry **slot_of(struct path_table *t, const struct key *k)
+{
+	u64 hash = (k->device * 31 + k->number + k->block) * 0x9e3779b97f4a7c15ull; /* Fibonacci */
+	struct entry **at = &t->bucket[hash >> 52];
+
+	while (*at && ((*at)->key.device != k->device || (*at)->key.number != k->number ||
+		       (*at)->key.block != k->block))
+		at = &(*at)->next;
+	return at;
+}
+
+static_assert(BUCKETS == 1 << 12, "the hash's top 12 bits");
+
+static void leave_idle(struct entry *e)
+{
+	if (list_empty(&e->idle))
+		return;
+	list_del(&e->idle);
+	e->table->idles--;
+}
+
+static void go_idle(struct entry *e)
+{
+	list_add_tail(&e->table->idle, &e->idle);
+	e->table->idles++;
+}
+
+/* Takes the entry out and destroys its inode with what is dirty. Gives the lock up meanwhile. */
+static void discard(struct entry *e)
+{
+	struct path_table *t = e->table;
+	struct entry **at;
+
+	assert(!e->opens);
+	leave_idle(e);
+	e->busy = true;
+	mutex_unlock(&t->lock);
+	inode_destroy(e->inode);
+	mutex_lock(&t->lock);
+	at = slot_of(t, &e->key);
+	assert(*at == e);
+	*at = e->next;
+	t->inodes--;
+	cond_broadcast(&t->changed);
+	free(e->path);
+	free(e);
+}
+
+/* Writes an idle entry's data and discards it: 0, or why it stays. Gives the lock up meanwhile. */
+static int drop(struct entry *e)
+{
+	struct path_table *t = e->table;
+	int rc, flushed;
+
+	assert(!e->opens && !e->busy);
+	leave_idle(e);
+	e->busy = true;
+	mutex_unlock(&t->lock);
+	rc = inode_sync_range(e->inode, 0, INDEX_MAX_PAGES - 1);
+	flushed = inode_flush_device(e->inode);
+	rc = rc ? rc : flushed;
+	mutex_lock(&t->lock);
+	if (!rc && !inode_unwritten_bytes(e->inode)) {
+		t->dropped++;
+		discard(e);
+		return 0;
+	}
+	e->busy = false;
+	go_idle(e);
+	cond_broadcast(&t->changed);
+	return rc ? rc : -EIO;
+}
+
+/* The idle entry to give up: the oldest that has nothing to write, or the oldest. */
+static struct entry *victim(struct path_table *t)
+{
+	struct list_node *n;
+
+	list_for_each (n, &t->idle) {
+		struct entry *e = list_entry(n, struct entry, idle);
+
+		if (!inode_unwritten_bytes(e->inode))
+			return e;
+	}
+	return list_empty(&t->idle) ? NULL : list_entry(t->idle.next, struct entry, idle);
+}
+
+static int drop_one(struct path_table *t)
+{
+	struct entry *e = victim(t);
+
+	return e ? drop(e) : -EMFILE;
+}
+
+/* When the inode's last page landed, in the system's time; 0: never. */
+static u64 landed_wall_ns(struct inode *inode)
+{
+	u64 landed = atomic_load_explicit(&inode->landed_ns, memory_order_acquire);
+
+	return landed ? world_wall_ns() - (world_now() - landed) : 0;
+}
+
+/* Whether somebody else changed an idle file. */
+static bool has_changed(struct entry *e)
+{
+	bool dirty = inode_unwritten_bytes(e->inode) > 0; /* asked before the system is */
+	u64 size = inode_size(e->inode), on_device;
+	struct sight now;
+	struct stat st;
+
+	if (e->key.block)
+		return false;
+	if (fstat(e->fd, &st))
+		return true;
+	now = sight_of(&st);
+	on_device = (u64)st.st_size;
+	if (on_device > size || (on_device < size && !dirty))
+		return true;
+	if (now.ctime_ns == e->seen.ctime_ns && now.mtime_ns == e->seen.mtime_ns)
+		return false;
+	return e->settled || now.ctime_ns > landed_wall_ns(e->inode);
+}
+
+/* Gives back what was reserved past the end, and records what is seen then. */
+static void settle(struct entry *e)
+{
+	struct inode *inode = e->inode;
+	u64 size = inode_size(inode);
+	struct stat st;
+
+	if (has_changed(e))
+		return; /* the next open will see it */
+	if (e->writable && !e->key.block && inode->reserved > size) {
+		rwsem_lock(&inode->lock);
+		if (!store_truncate(inode->m.store, size))
+			inode->reserved = size;
+		rwsem_unlock(&inode->lock);
+	}
+	if (fstat(e->fd, &st))
+		return; /* then it will look changed, which is safe */
+	e->seen = sight_of(&st);
+	e->settled = true;
+}
+
+static void settle_some(struct path_table *t)
+{
+	struct list_node *n;
+	u32 looked = 0;
+
+	list_for_each (n, &t->idle) {
+		struct entry *e = list_entry(n, struct entry, idle);
+
+		if (e->settled)
+			continue;
+		if (looked++ == SETTLED_MAX)
+			return;
+		if (!inode_unwritten_bytes(e->inode))
+			settle(e);
+	}
+}
+
+/* Whether every block of the file has its place on the device. */
+static bool is_dense(const struct entry *e)
+{
+	struct stat st;
+
+	return e->key.block || (!fstat(e->fd, &st) && (u64)st.st_blocks * 512 >= (u64)st.st_size);
+}
+
+/* Makes the entry of an opened file; the descriptor is the entry's on success. */
+static int add(struct path_table *t, const char *path, int fd, const struct stat *st, bool writable,
+	       struct entry **out)
+{
+	struct entry *e = calloc(1, sizeof(*e));
+	struct store *store;
+	int rc = -ENOMEM;
+
+	if (!e)
+		goto close_fd;
+	*e = (struct entry){ .table = t, .key = key_of(st), .fd = fd, .writable = writable };
+	list_init(&e->idle);
+	e->path = strdup(path);
+	if (!e->path)
+		goto free_entry;
+	rc = store_open_fd(t->engine->all.wb[t->device]->device, fd, &store);
+	fd = -1;
+	if (rc)
+		goto free_entry;
+	rc = inode_create_on(t->engine, t->device, t->block_bytes, store, &e->inode);
+	if (rc) {
+		store_destroy(store);
+		goto free_entry;
+	}
+	if (is_dense(e))
+		e->inode->sparse = false;
+	inode_set_owner(e->inode, e);
+	*slot_of(t, &e->key) = e;
+	t->inodes++;
+	*out = e;
+	return 0;
+free_entry:
+	free(e->path);
+	free(e);
+close_fd:
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* The entry serves the open, too: makes it writable if need be. Takes the descriptor. */
+static int join(struct entry *e, int fd, bool writable)
+{
+	int rc = 0;
+
+	if (writable && !e->writable)
+		rc = store_reopen_fd(e->inode->m.store, fd);
+	else
+		close(fd);
+	e->writable = e->writable || (writable && !rc);
+	return rc;
+}
+
+/* Finds or makes the entry of an opened file and enters the open. Takes the descriptor. */
+static int enter(struct path_table *t, const char *path, int fd, const struct stat *st,
+		 bool writable, struct entry **out)
+{
+	struct key key = key_of(st);
+	bool asked = false; /* whether it was changed */
+	int rc = 0;
+
+	for (;;) {
+		struct entry *e = *slot_of(t, &key);
+
+		*out = e;
+		if (e && e->busy) {
+			cond_wait(&t->changed, &t->lock);
+		} else if (e && !e->opens && !asked && has_changed(e)) {
+			asked = true;
+			t->foreign++;
+			if (drop(e)) /* what we could not write stands against what they did */
+				inode_invalidate(e->inode, 0, INDEX_MAX_PAGES);
+		} else if (e) {
+			rc = join(e, fd, writable);
+			break;
+		} else if (t->inodes >= t->inodes_max) {
+			rc = drop_one(t);
+			if (rc) {
+				close(fd);
+				break;
+			}
+		} else {
+			rc = add(t, path, fd, st, writable, out);
+			break;
+		}
+	}
+	if (rc)
+		return rc;
+	leave_idle(*out);
+	(*out)->settled = false;
+	(*out)->opens++;
+	return 0;
+}
+
+/* The last open went. */
+static void left(struct entry *e)
+{
+	struct path_table *t = e->table;
+	struct stat st;
+
+	if (!fstat(e->fd, &st)) {
+		e->seen = sight_of(&st);
+		if (!e->key.block && !st.st_nlink) {
+			discard(e); /* nobody will find it again */
+			return;
+		}
+	}
+	go_idle(e);
+	settle_some(t);
+	while (t->idles > t->idle_max && !drop_one(t))
+		;
+}
+
+static void leave(struct entry *e)
+{
+	struct path_table *t = e->table;
+
+	mutex_lock(&t->lock);
+	assert(e->opens > 0);
+	if (!--e->opens)
+		left(e);
+	mutex_unlock(&t->lock);
+}
+
+/* --- the calls */
+
+static u64 default_inodes_max(void)
+{
+	struct rlimit fds;
+
+	if (getrlimit(RLIMIT_NOFILE, &fds) || fds.rlim_cur == RLIM_INFINITY)
+		return UINT32_MAX;
+	return max_u64(fds.rlim_cur / 4 * 3 / FDS_AN_INODE, 1);
+}
+
+int path_table_create(struct engine *e, const struct path_config *c, struct path_table **out)
+{
+	u32 block_bytes = c->block_bytes ? c->block_bytes : PAGE_SIZE;
+	struct path_table *t;
+
+	if (c->device >= e->all.count || block_bytes < 512 || block_bytes > PAGE_SIZE ||
+	    (block_bytes & (block_bytes - 1)))
+		return -EINVAL;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->engine = e;
+	t->device = c->device;
+	t->block_bytes = block_bytes;
+	t->inodes_max = c->inodes_max ? c->inodes_max : default_inodes_max();
+	t->idle_max = min_u64(c->idle_max, t->inodes_max);
+	mutex_init(&t->lock, RANK_NAMESPACE);
+	cond_init(&t->changed);
+	list_init(&t->idle);
+	*out = t;
+	return 0;
+}
+
+int path_table_destroy(struct path_table *t, struct engine_losses *losses)
+{
+	int error = 0;
+
+	assert(t->inodes == t->idles);
+	/* all at once first, so that devices are kept busy */
+	for (struct list_node *n = t->idle.next; n != &t->idle; n = n->next)
+		inode_start_write(list_entry(n, struct entry, idle)->inode, 0, INDEX_MAX_PAGES - 1);
+	mutex_lock(&t->lock);
+	while (!list_empty(&t->idle)) {
+		struct entry *e = list_entry(t->idle.next, struct entry, idle);
+		int rc = drop(e);
+
+		if (!rc)
+			continue;
+		error = error ? error : rc;
+		if (losses)
+			losses->error = losses->error ? losses->error : rc;
+		inode_tell_loss(e->inode, losses);
+		discard(e);
+	}
+	mutex_unlock(&t->lock);
+	free(t);
+	return error;
+}
+
+int path_open(struct path_table *t, const char *path, int flags, mode_t mode, struct file **out)
+{
+	struct entry *e;
+	struct stat st;
+	int fd, rc;
+
+	if (!flags_are_known(flags))
+		return -EINVAL;
+	while ((fd = open_by_system(path, flags, mode)) == -EMFILE) {
+		mutex_lock(&t->lock);
+		rc = drop_one(t);
+		mutex_unlock(&t->lock);
+		if (rc)
+			break;
+	}
+	if (fd < 0)
+		return fd;
+	rc = check_kind(fd, &st);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	mutex_lock(&t->lock);
+	settle_some(t);
+	rc = enter(t, path, fd, &st, writes(flags), &e);
+	mutex_unlock(&t->lock);
+	if (rc)
+		return rc;
+	if (flags & O_TRUNC && !e->key.block)
+		rc = inode_truncate(e->inode, 0);
+	if (!rc)
+		rc = file_open(e->inode, file_flags_of(flags), out);
+	if (rc)
+		leave(e);
+	return rc;
+}
+
+void path_close(struct file *f)
+{
+	struct entry *e = inode_owner(f->inode);
+
+	file_close(f);
+	leave(e);
+}
+
+int path_unlink(struct path_table *t, const char *path)
+{
+	struct entry *e;
+	struct key key;
+	struct stat st;
+
+	if (lstat(path, &st))
+		return -errno;
+	if (unlink(path))
+		return -errno;
+	key = key_of(&st);
+	mutex_lock(&t->lock);
+	e = *slot_of(t, &key);
+	if (e && !e->opens && !e->busy && !e->key.block && !fstat(e->fd, &st) && !st.st_nlink)
+		discard(e);
+	mutex_unlock(&t->lock);
+	return 0;
+}
+
+const char *path_of_inode(struct inode *inode)
+{
+	return ((struct entry *)inode_owner(inode))->path;
+}
+
+void path_stats(struct path_table *t, struct path_stats *out)
+{
+	mutex_lock(&t->lock);
+	*out = (struct path_stats){ .open_inodes = t->inodes - t->idles,
+				    .idle_inodes = t->idles,
+				    .dropped = t->dropped,
+				    .changed = t->foreign };
+	mutex_unlock(&t->lock);
+}
