@@ -129,8 +129,8 @@ struct sluice_loss {
  * and nothing is lent. Whatever could not be written is passed piece by piece to `lost` (may be
  * NULL), in the calling thread, in the order of the offsets of each file; `lost` may make no call
  * to this cache. The cache is gone then: to try again first, call sluice_sync(). 0, or the first
- * error of data that was lost or that the device did not make safe. -EBUSY: a file is open; nothing
- * was done.
+ * error of data that was lost or that the device did not make safe. -EBUSY: a file is open, or
+ * something lent; nothing was done.
  */
 SLUICE_API int sluice_destroy(struct sluice *c,
 			      void (*lost)(void *ctx, const struct sluice_loss *loss), void *ctx);
@@ -340,7 +340,7 @@ SLUICE_API ssize_t sluice_borrow(struct sluice_file *f, struct iovec *iov, int i
 				 size_t length, uint64_t offset, unsigned flags,
 				 struct sluice_loan **out);
 
-/* Gives a loan back; any thread, once. */
+/* Gives a loan back; any thread, once. NULL is nothing. */
 SLUICE_API void sluice_give_back(struct sluice_loan *loan);
 
 /* --- sizes and space --- */
