@@ -237,8 +237,16 @@ struct folio *folio_split(struct folio *f, u64 page, unsigned order, bool dirty_
  */
 struct folio *folio_shed(struct folio *f, u64 page);
 
-/* Makes `frame` the first frame of a locked folio, if only the cache and the caller hold it. */
-bool folio_move(struct folio *f, u32 frame);
+/*
+ * move.c: moves a locked folio to other frames, if there are free ones, only the cache and the
+ * caller hold it and it is not in flight.
+ */
+bool folio_move(struct folio *f);
+/*
+ * Of what a locked folio was split into, up to page `end`, moves the small dirty pieces elsewhere,
+ * for the rest is about to go.
+ */
+void folio_move_strays(struct folio *f, u64 end);
 
 /* audit.c: recomputes the mapping's ledger from its state words; false and a text. */
 bool mapping_audit(struct mapping *m, struct ledger *sum, char *why, size_t why_size);

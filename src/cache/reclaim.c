@@ -20,8 +20,13 @@ enum verdict { KEPT, KEPT_DIRTY, FREED };
 static void pass_over(struct cache *c, struct folio *f, bool shed)
 {
 	atomic_fetch_or_explicit(&f->flags, FOLIO_RECLAIM, memory_order_relaxed);
-	if (shed && f->order)
+	if (shed && f->order) {
+		u64 end = folio_end(f);
+
 		folio_shed(f, f->index);
+		if (folio_end(f) < end)
+			folio_move_strays(f, end);
+	}
 	victim_is_dirty(c, f);
 }
 

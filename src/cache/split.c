@@ -163,19 +163,3 @@ struct folio *folio_shed(struct folio *f, u64 page)
 		count_split(m->cache, true);
 	return f;
 }
-
-bool folio_move(struct folio *f, u32 frame)
-{
-	struct mapping *m = f->mapping;
-	bool ok;
-
-	spin_lock(&m->tree_lock);
-	ok = is_own(m, f);
-	if (ok) {
-		folio_change_begin(f);
-		folio_put(f->frame, frame);
-		folio_change_end(f);
-	}
-	spin_unlock(&m->tree_lock);
-	return ok;
-}
