@@ -10,6 +10,9 @@
  * that comes back is looked for under each order that has gone lately, so that it is known
  * again also when it comes in a folio of another size.
  *
+ * What comes back is forgotten: if it then goes out of the main queue unused, it has to prove itself
+ * anew. Without that, a loop over more than the cache would turn the main queue over and over.
+ *
  * Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you need for cache eviction", SOSP 2023.
  */
 #include "base/bits.h"

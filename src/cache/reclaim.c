@@ -85,6 +85,7 @@ u64 cache_reclaim(struct cache *c, u64 want)
 			enum verdict v = try_free(c, f, c->config.shed, &pages);
 
 			dirty += v == KEPT_DIRTY;
+			look.vain[LRU_INACTIVE] += v == KEPT && look.from == LRU_INACTIVE;
 			if (v == FREED) {
 				freed += pages;
 				folios++;
