@@ -97,8 +97,8 @@ SLUICE_API const char *sluice_version(void);
  * A key may be written with or without its section: vm.dirty_ratio, machine.memory,
  * device.io_engine.
  * `error` (may be NULL with error_size 0) gets one line that names the setting and what would be
- * right, or "" on success. -EINVAL: a setting is wrong. -ENOMEM. -ENOSYS: io_engine=uring, and the
- * kernel has none for us. The caller owns *out until sluice_destroy().
+ * right, or "" on success. -EINVAL: a setting is wrong. -ENOMEM. -ENOSYS, -EPERM: io_engine=uring,
+ * and the kernel has none for us. The caller owns *out until sluice_destroy().
  */
 SLUICE_API int sluice_create(const char *const *settings, char *error, size_t error_size,
 			     struct sluice **out);
@@ -129,8 +129,8 @@ struct sluice_loss {
  * and nothing is lent. Whatever could not be written is passed piece by piece to `lost` (may be
  * NULL), in the calling thread, in the order of the offsets of each file; `lost` may make no call
  * to this cache. The cache is gone then: to try again first, call sluice_sync(). 0, or the first
- * error of data that was lost or that the device did not make safe. -EBUSY: a file is open; nothing
- * was done.
+ * error of data that was lost or that the device did not make safe. -EBUSY: a file is open, or
+ * something lent; nothing was done.
  */
 SLUICE_API int sluice_destroy(struct sluice *c,
 			      void (*lost)(void *ctx, const struct sluice_loss *loss), void *ctx);
@@ -204,9 +204,9 @@ struct sluice_stats {
 };
 
 /*
- * Fills *out, as much of it as out->size says. -EINVAL: `size` is smaller than the first version
- * of this struct, or no multiple of 8. A newer program's fields that this library does not know
- * are left as they are; `size` then says how far it came.
+ * Fills *out, as much of it as out->size says. -EINVAL: `size` is less than 16, or no multiple of
+ * 8. A newer program's fields that this library does not know are left as they are; `size` then
+ * says how far it came. Reads files of /proc, so it takes some 100 us.
  */
 SLUICE_API int sluice_stats(struct sluice *c, struct sluice_stats *out);
 
@@ -216,8 +216,9 @@ SLUICE_API int sluice_stats(struct sluice *c, struct sluice_stats *out);
  * Opens a file by its path. `flags` are open(2)'s: O_RDONLY, O_WRONLY or O_RDWR, and of O_CREAT
  * (with `mode` less the umask), O_EXCL, O_TRUNC, O_NOFOLLOW, O_APPEND (sluice_pwrite() appends),
  * O_DSYNC and O_SYNC (each write as with SLUICE_DSYNC), O_DIRECT (past the cache: offsets,
- * lengths are multiples of block_bytes); O_CLOEXEC, O_LARGEFILE, O_NOATIME go without saying;
- * others are refused.
+ * lengths are multiples of block_bytes); O_CLOEXEC, O_LARGEFILE, O_NOATIME, O_NOCTTY, O_NONBLOCK
+ * go without saying; others are refused. With O_WRONLY, too, the right to read is needed: parts of
+ * blocks are read before they are written.
  * Opens of the same file share its pages, whatever paths lead to it. A file that other programs
  * write to meanwhile is seen as it was when its pages were read. -EINVAL: a flag is refused, or
  * it is neither a regular file nor a block device; -EMFILE: too many are open; else the error of
@@ -276,7 +277,7 @@ SLUICE_API int sluice_close(struct sluice_file *f);
 /*
  * Forgets, on purpose, what of the file is not on its device: for data that can not be written. All
  * its cached pages go, its size becomes the device's, errors of earlier writes end. What is given
- * up is passed to `lost` (may be NULL) first, as by sluice_destroy(). 0. Memory.
+ * up is passed to `lost` (may be NULL) first, as by sluice_destroy(). 0.
  */
 SLUICE_API int sluice_discard(struct sluice_file *f,
 			      void (*lost)(void *ctx, const struct sluice_loss *loss), void *ctx);
@@ -340,7 +341,7 @@ SLUICE_API ssize_t sluice_borrow(struct sluice_file *f, struct iovec *iov, int i
 				 size_t length, uint64_t offset, unsigned flags,
 				 struct sluice_loan **out);
 
-/* Gives a loan back; any thread, once. */
+/* Gives a loan back; any thread, once. NULL is nothing. */
 SLUICE_API void sluice_give_back(struct sluice_loan *loan);
 
 /* --- sizes and space --- */

@@ -121,3 +121,8 @@ void file_give_back(struct file_loan *loan)
 	atomic_fetch_sub(&loan->engine->lent_pages, pages);
 	free(loan);
 }
+
+bool engine_has_loans(struct engine *e)
+{
+	return atomic_load(&e->lent_pages) > 0;
+}

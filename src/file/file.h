@@ -224,6 +224,7 @@ struct file_loan;
 ssize_t file_borrow(struct file *f, u64 offset, size_t length, struct iovec *iov, unsigned count,
 		    unsigned flags, struct file_loan **out);
 void file_give_back(struct file_loan *loan);
+bool engine_has_loans(struct engine *e);
 
 /* Each task that wrote calls this as it ends (it leaves unpaid dirtying to others). */
 void engine_task_exit(struct engine *e);

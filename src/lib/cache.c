@@ -144,7 +144,7 @@ int sluice_destroy(struct sluice *c, void (*lost)(void *ctx, const struct sluice
 	struct lib_losing losing = { .lost = lost, .ctx = ctx };
 	struct engine_losses losses = { .lost = lost ? lose : NULL, .ctx = &losing };
 
-	if (atomic_load(&c->files_open))
+	if (atomic_load(&c->files_open) || engine_has_loans(c->engine))
 		return -EBUSY;
 	trace_stop(&engine_writeback(c->engine)->trace);
 	return take_down(c, &losses);

@@ -239,6 +239,8 @@ void throttle_charge(struct writeback *all, u32 pages);
  * The poll before each step of a write: may sleep. With `nowait` -EAGAIN instead of a sleep.
  */
 int throttle_poll(struct wb *wb, bool nowait);
+/* Before the first write: threads that end by themselves leave their unpaid pages to others. */
+int throttle_init(void);
 /* A task that dirtied pages ends. */
 void throttle_task_exit(struct writeback *all);
 
