@@ -122,8 +122,12 @@ class Disk:
     def down(self):
         """In order; what fails here is done as far as it can be."""
         def attempt(*words):
-            subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL)
+            # what a killed program had under way holds its files for a while
+            for _ in range(100):
+                if not subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL).returncode:
+                    return
+                time.sleep(0.2)
         if os.path.ismount(self.fs):
             for name in os.listdir(self.fs):  # else all that is dirty would be written first
                 os.unlink(os.path.join(self.fs, name))

@@ -11,6 +11,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+import threading
 
 import program
 from program import SLUICE, Skip, contains, equal, refused, sluice
@@ -180,6 +181,31 @@ def test_counts_each_request_and_keeps_the_bytes():
                            '0 discards, 0 failed\n')
         with open(r.image, 'rb') as f:
             equal(f.read()[4 * MIB:4 * MIB + (256 << 10)], data(256 << 10, 99))
+
+
+def test_writes_of_several_wait_in_one_queue():
+    """They do not wait for each other on the way, only in the disk."""
+    with rig() as r:
+        r.serve('--size', '1M', '--iops', '50')
+        start = threading.Barrier(4)
+        done = []
+
+        def writer(number):
+            with opened(r.disk) as fd:
+                start.wait()
+                for i in range(2):
+                    done.append(os.pwrite(fd, data(4096, number), (2 * number + i) * 4096))
+
+        threads = [threading.Thread(target=writer, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        equal(done, [4096] * 8)
+        stats = r.stats()
+        equal((stats['writes'], stats['in_flight']), (8, 0))
+        assert 2 <= stats['in_flight_max'] <= 4, stats
+        assert stats['busy_ns'] >= 8 * 20000000, stats
 
 
 def test_is_a_disk_and_no_file():
