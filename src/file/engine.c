@@ -14,20 +14,25 @@ void vm_settings_init(struct vm_settings *vm)
 				    .dirty_expire_centisecs = 3000 };
 }
 
+static struct vm_limits limits_of_vm(const struct vm_settings *vm)
+{
+	return (struct vm_limits){
+		.config = { .dirty_ratio = vm->dirty_ratio,
+			    .dirty_background_ratio = vm->dirty_background_ratio,
+			    .dirty_bytes = vm->dirty_bytes,
+			    .dirty_background_bytes = vm->dirty_background_bytes },
+		.dirty_writeback_centisecs = vm->dirty_writeback_centisecs,
+		.dirty_expire_centisecs = vm->dirty_expire_centisecs,
+	};
+}
+
 int engine_create(const struct engine_config *c, struct engine **out)
 {
 	struct cache_config cache = { .memory_pages = c->memory_bytes / PAGE_SIZE,
 				      .reserve_pages = c->reserve_bytes / PAGE_SIZE,
 				      .contents = c->contents,
 				      .shed = c->policy.pinned == PINNED_SHED };
-	struct vm_limits vm = {
-		.config = { .dirty_ratio = c->vm.dirty_ratio,
-			    .dirty_background_ratio = c->vm.dirty_background_ratio,
-			    .dirty_bytes = c->vm.dirty_bytes,
-			    .dirty_background_bytes = c->vm.dirty_background_bytes },
-		.dirty_writeback_centisecs = c->vm.dirty_writeback_centisecs,
-		.dirty_expire_centisecs = c->vm.dirty_expire_centisecs,
-	};
+	struct vm_limits vm = limits_of_vm(&c->vm);
 	struct engine *e;
 	int rc;
 
@@ -101,6 +106,13 @@ int engine_add_device(struct engine *e, struct device *d, u32 read_ahead_kb, boo
 	struct wb *wb;
 
 	return wb_create(&e->all, d, read_ahead_kb, strict_limit, &wb);
+}
+
+void engine_set_vm(struct engine *e, const struct vm_settings *vm)
+{
+	struct vm_limits limits = limits_of_vm(vm);
+
+	writeback_set_vm(&e->all, &limits);
 }
 
 static void stats_of_cache(struct cache *c, struct engine_stats *out)

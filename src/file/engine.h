@@ -67,6 +67,9 @@ int engine_destroy(struct engine *e);
  */
 void engine_discard(struct engine *e);
 
+/* Changes the vm settings, as writing to /proc/sys/vm does; nobody writes meanwhile. */
+void engine_set_vm(struct engine *e, const struct vm_settings *vm);
+
 /* Attaches a device (at most 16). read_ahead_kb as in /sys/class/bdi. The caller keeps
  * the device alive past engine_destroy(). */
 int engine_add_device(struct engine *e, struct device *d, u32 read_ahead_kb, bool strict_limit);

@@ -61,27 +61,28 @@ static int read_skips(const struct experiment *x, struct experiment_case *c, con
 	return error;
 }
 
-/* "phase.load.job", "phase.load.device.iops" */
+/* "phase.load.job", "phase.load.device.iops", "phase.load.vm.dirty_bytes" */
 static int set_phase(struct experiment *x, struct experiment_case *c, const char *key,
 		     const char *value, const struct origin *at, struct err *e)
 {
 	const char *name = key + strlen("phase."), *dot = strchr(name, '.');
-	bool device = dot && !strncmp(dot, ".device.", 8);
+	struct setting new;
+	bool setting = dot && experiment_phase_key(dot + 1, &new);
 	char copy[128];
 	int phase;
 
-	if (!device && (!dot || strcmp(dot, ".job") != 0))
+	if (!setting && (!dot || strcmp(dot, ".job") != 0))
 		return origin_error(e, at,
-				    "unknown key \"%s\": of a phase only phase.NAME.job and "
-				    "phase.NAME.device.KEY can be set",
+				    "unknown key \"%s\": of a phase only phase.NAME.job, "
+				    "phase.NAME.device.KEY and phase.NAME.vm.KEY can be set",
 				    key);
 	snprintf(copy, sizeof(copy), "%.*s", (int)(dot - name), name);
 	phase = experiment_phase(x, copy);
 	if (phase < 0)
 		return origin_error(e, at, "\"%s\" names a phase there is not", key);
-	if (device) {
-		struct setting new = { "device", dot + 8, value, *at };
-
+	if (setting) {
+		new.value = value;
+		new.at = *at;
 		return experiment_phase_setting(&c->phase_settings[phase], &new, e);
 	}
 	c->job_at[phase] = *at;
@@ -193,14 +194,15 @@ static int check_jobs_fit(const struct experiment *x, const struct experiment_ca
 	return 0;
 }
 
-/* Reads the device as it is during phase i; `all` are the settings of the whole case. */
-static int check_phase_device(const struct experiment *x, struct experiment_case *c, size_t i,
-			      const struct settings *all, struct err *e)
+/* Reads device and vm as they are during phase i; `all` are the settings of the whole case. */
+static int check_phase(const struct experiment *x, struct experiment_case *c, size_t i,
+		       const struct settings *all, struct err *e)
 {
 	struct settings s = { 0 };
 	struct setup setup;
 	int error;
 
+	c->phase_vm[i] = c->setup.vm;
 	if (!x->phases[i].settings.count && !c->phase_settings[i].count)
 		return 0;
 	error = settings_append(&s, all);
@@ -213,8 +215,10 @@ static int check_phase_device(const struct experiment *x, struct experiment_case
 	else
 		error = setup_read(&setup, &s, x->path, e);
 	settings_finish(&s);
-	if (!error)
+	if (!error) {
 		c->phase_device[i] = setup.device;
+		c->phase_vm[i] = setup.vm;
+	}
 	return error;
 }
 
@@ -234,7 +238,7 @@ int case_check(const struct experiment *x, struct experiment_case *c, struct err
 	else
 		error = setup_read(&c->setup, &all, x->path, e);
 	for (size_t i = 0; i < x->phase_count && !error; i++)
-		error = check_phase_device(x, c, i, &all, e);
+		error = check_phase(x, c, i, &all, e);
 	settings_finish(&all);
 	return error ? error : check_jobs_fit(x, c, e);
 }

@@ -329,26 +329,40 @@ static int read_flag(const struct experiment *x, struct ini_section *s, const ch
 		       entry->value);
 }
 
+bool experiment_phase_key(const char *key, struct setting *out)
+{
+	static const char *const sections[] = { "device", "vm" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+		size_t len = strlen(sections[i]);
+
+		if (strncmp(key, sections[i], len) != 0 || key[len] != '.')
+			continue;
+		*out = (struct setting){ .section = sections[i], .key = key + len + 1 };
+		return true;
+	}
+	return false;
+}
+
 int experiment_phase_setting(struct settings *to, const struct setting *new, struct err *e)
 {
-	if (!strcmp(new->key, "model"))
+	if (!strcmp(new->section, "device") && !strcmp(new->key, "model"))
 		return origin_error(e, &new->at, "a phase cannot change the model of the device");
 	return settings_add(to, new) ? experiment_no_memory(e) : 0;
 }
 
 /* "device.iops = 10000" in a phase: the device is so while the phase lasts. */
-static int read_phase_device(struct experiment *x, struct phase *p, struct ini_section *s,
-			     struct err *e)
+static int read_phase_settings(struct experiment *x, struct phase *p, struct ini_section *s,
+			       struct err *e)
 {
 	for (size_t i = 0; i < s->entry_count; i++) {
 		struct ini_entry *entry = &s->entries[i];
-		struct setting new = { "device",
-				       entry->key + strlen("device."),
-				       entry->value,
-				       { x->path, entry->line } };
+		struct setting new;
 
-		if (strncmp(entry->key, "device.", 7) != 0)
+		if (!experiment_phase_key(entry->key, &new))
 			continue;
+		new.value = entry->value;
+		new.at = (struct origin){ x->path, entry->line };
 		entry->used = true;
 		if (experiment_phase_setting(&p->settings, &new, e))
 			return -EINVAL;
@@ -375,7 +389,7 @@ static int read_phase(struct experiment *x, struct ini_section *s, struct err *e
 		return -EINVAL;
 	error = read_phase_jobs(x, p, s, e);
 	if (!error)
-		error = read_phase_device(x, p, s, e);
+		error = read_phase_settings(x, p, s, e);
 	if (!error)
 		error = ini_refuse_unused(&x->ini, s, known, ARRAY_SIZE(known), e);
 	return error;

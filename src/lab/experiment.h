@@ -24,7 +24,7 @@ struct phase {
 	const struct jobs *jobs;
 	struct origin job_at; /* where its jobs were named */
 	bool measure, sync_after, drop_caches_after;
-	struct settings settings; /* of the device, while this phase lasts */
+	struct settings settings; /* of the device and vm, while this phase lasts */
 };
 
 /* Figures somebody published for a case. */
@@ -54,7 +54,8 @@ struct experiment_case {
 	struct setup setup; /* read from all layers */
 	/* the device as it is during a phase, where that differs; model "": as in setup */
 	struct device_config phase_device[PHASES_MAX];
-	const struct reference *reference; /* or NULL */
+	struct vm_settings phase_vm[PHASES_MAX]; /* the vm settings of each phase */
+	const struct reference *reference;       /* or NULL */
 };
 
 struct loaded_jobs {
@@ -130,7 +131,9 @@ int experiment_load_jobs(struct experiment *x, const char *path, const char *bes
 /* The index of a phase, or -1. */
 int experiment_phase(const struct experiment *x, const char *name);
 int experiment_no_memory(struct err *e);
-/* Adds a setting of the device for one phase; the model is not for it to change. */
+/* True if a phase may change `key` while it lasts: "device.KEY", "vm.KEY"; *out without a value. */
+bool experiment_phase_key(const char *key, struct setting *out);
+/* Adds such a setting; the device's model is not for a phase to change. */
 int experiment_phase_setting(struct settings *to, const struct setting *new, struct err *e);
 int origin_error(struct err *e, const struct origin *at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

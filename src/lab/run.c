@@ -143,8 +143,8 @@ static void end_recording(struct run *r, const struct job_results *results)
 		failed(r, -ENOMEM, "recording");
 }
 
-/* The device as it is in phase i, once what is in flight has ended. */
-static void set_device(struct run *r, size_t i)
+/* The device and the limits as they are in phase i, once what is in flight has ended. */
+static void set_up_phase(struct run *r, size_t i)
 {
 	const struct device_config *c =
 		r->c->phase_device[i].model[0] ? &r->c->phase_device[i] : &r->c->setup.device;
@@ -154,6 +154,7 @@ static void set_device(struct run *r, size_t i)
 		world_sleep_until(world_now() + NSEC_PER_MSEC);
 	now.seed = r->seed;
 	failed(r, device_reconfigure(r->device, &now), "setting the device");
+	engine_set_vm(r->engine, &r->c->phase_vm[i]);
 }
 
 /* A look is an event of the world, and all runs of a case have the same: also unwatched ones. */
@@ -176,7 +177,7 @@ static void run_phase(struct run *r, size_t i)
 	char doing[128];
 	int error;
 
-	set_device(r, i);
+	set_up_phase(r, i);
 	if (p->measure)
 		begin_measuring(r);
 	if (p->measure && r->record)

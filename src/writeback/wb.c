@@ -13,6 +13,7 @@
 #include "writeback/slice.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct inode *inode_of(struct mapping *m)
 {
@@ -105,11 +106,28 @@ static void need_writeback(struct cache *c)
 	}
 }
 
+/* What follows from the limits when they are new (reference 4.5, 5.1). */
+static void limits_changed(struct writeback *all)
+{
+	struct limits l = writeback_limits(all);
+
+	spin_lock(&all->lock);
+	hard_limit_init(&all->hard, l.thresh, world_jiffies());
+	spin_unlock(&all->lock);
+	all->ratelimit_pages = (u32)min_u64(ratelimit_pages(l.thresh, all->cpus), UINT32_MAX);
+}
+
+void writeback_set_vm(struct writeback *all, const struct vm_limits *vm)
+{
+	if (!memcmp(&all->vm, vm, sizeof(*vm)))
+		return;
+	all->vm = *vm;
+	limits_changed(all);
+}
+
 int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
 		   const struct vm_limits *vm)
 {
-	struct limits l;
-
 	*all = (struct writeback){ .cache = cache, .policy = *policy, .vm = *vm };
 	all->cpus = world_current ? world_current->cpus : 1;
 	all->cpu = calloc(all->cpus, sizeof(*all->cpu));
@@ -117,9 +135,7 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 		return -ENOMEM;
 	spin_init(&all->lock, RANK_DOMAIN);
 	proportion_domain_init(&all->proportions);
-	l = writeback_limits(all);
-	hard_limit_init(&all->hard, l.thresh, world_jiffies());
-	all->ratelimit_pages = (u32)min_u64(ratelimit_pages(l.thresh, all->cpus), UINT32_MAX);
+	limits_changed(all);
 	all->stats.first_sleep.when_ns = all->stats.background.when_ns = WORLD_NEVER;
 	cache->owner = all;
 	cache->need_writeback = need_writeback;

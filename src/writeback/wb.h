@@ -49,9 +49,9 @@ struct wb;
 
 /* All devices of one cache. */
 struct writeback {
-	struct cache *cache; /* immutable, as are policy and vm */
+	struct cache *cache; /* immutable, as is policy */
 	struct policy policy;
-	struct vm_limits vm;
+	struct vm_limits vm;   /* changes only while nobody writes (writeback_set_vm) */
 	struct wb *wb[WB_MAX]; /* set before use */
 	u32 count;
 	u32 cpus;
@@ -169,6 +169,8 @@ static inline u64 account_written(const struct policy *p, const struct ledger *l
 int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
 		   const struct vm_limits *vm);
 void writeback_finish(struct writeback *all);
+/* Changes the settings, if they do change; the hard limit then starts over (reference 4.5). */
+void writeback_set_vm(struct writeback *all, const struct vm_limits *vm);
 
 /* Adds a device and starts its flusher. 0 or -ENOMEM, -ENOSPC past WB_MAX. */
 int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, bool strict_limit,

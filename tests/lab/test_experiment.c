@@ -367,13 +367,38 @@ static void wrong_cases_are_refused(void **state)
 		       "x.ini:12: \"phase.lod.job\" names a phase there is not");
 	assert_refused(HEAD "phase.load.measure = yes\n",
 		       "x.ini:12: unknown key \"phase.load.measure\": of a phase only "
-		       "phase.NAME.job and phase.NAME.device.KEY can be set");
+		       "phase.NAME.job, phase.NAME.device.KEY and phase.NAME.vm.KEY can be set");
 	assert_refused(HEAD "phase.load.device.iosp = 5\n",
 		       "x.ini:12: unknown key \"iosp\" (did you mean \"iops\"?) for a device of "
 		       "model \"rate\", which takes model, name, max_sectors_kb, nr_requests, "
 		       "wbt_lat_us, write_cache, iops, mbps, bandwidth, latency_us");
 	assert_refused(HEAD "phase.load.device.model = nvme\n",
 		       "x.ini:12: a phase cannot change the model of the device");
+}
+
+static void phases_may_have_their_own_limits(void **state)
+{
+	static const char *const settings[] = { "phase.load.vm.dirty_ratio=40" };
+	struct experiment x;
+	struct plan p;
+
+	(void)state;
+	load_good(&x, HEAD "vm.dirty_bytes = 1G\nphase.load.vm.dirty_ratio = 30\n"
+			   "[phase third]\njob = load.fio\nvm.dirty_bytes = 2G\n[case b]\n");
+	assert_int_equal(x.cases[0].setup.vm.dirty_bytes, 1 << 30);
+	assert_int_equal(x.cases[0].phase_vm[0].dirty_bytes, 0); /* the ratio takes it away */
+	assert_int_equal(x.cases[0].phase_vm[0].dirty_ratio, 30);
+	assert_int_equal(x.cases[0].phase_vm[1].dirty_bytes, 1 << 30);
+	assert_int_equal(x.cases[0].phase_vm[2].dirty_bytes, 2ull << 30);
+	assert_int_equal(x.cases[1].phase_vm[1].dirty_bytes, 0);
+	make_plan(&p, &x, NULL, 0, settings, 1);
+	assert_int_equal(p.cases[0].phase_vm[0].dirty_ratio, 40);
+	assert_int_equal(p.cases[1].phase_vm[0].dirty_ratio, 40);
+	assert_int_equal(x.cases[0].phase_vm[0].dirty_ratio, 30);
+	plan_finish(&p);
+	experiment_finish(&x);
+	assert_refused(HEAD "phase.load.vm.dirty_ratio = 101\n",
+		       "x.ini:12: dirty_ratio cannot be \"101\", only 0 to 100 (percent)");
 }
 
 static void wrong_references_are_refused(void **state)
@@ -454,6 +479,7 @@ int main(void)
 		cmocka_unit_test(a_job_may_stand_in_its_phase),
 		cmocka_unit_test(overrides_win_in_order),
 		cmocka_unit_test(phases_may_have_their_own_device),
+		cmocka_unit_test(phases_may_have_their_own_limits),
 		cmocka_unit_test(references_stay_with_their_policy),
 		cmocka_unit_test(wrong_sections_are_refused),
 		cmocka_unit_test(wrong_phases_are_refused),
