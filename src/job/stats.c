@@ -17,6 +17,7 @@ static void add_direction(struct job_dir_stats *into, const struct job_dir_stats
 	into->bytes += from->bytes;
 	into->short_ios += from->short_ios;
 	into->runtime_ns = max_u64(into->runtime_ns, from->runtime_ns);
+	into->last_ns = max_u64(into->last_ns, from->last_ns);
 	hist_merge(&into->clat, &from->clat);
 }
 

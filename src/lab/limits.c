@@ -60,34 +60,46 @@ static int warn(struct limits_view *v, const char *format, ...)
 	return 0;
 }
 
-static int add_device(struct limits_view *v, const struct limits_device *new)
+/* A ratio's percent, or the bytes' in its place. */
+static double part_of(u64 bytes, u32 ratio, u64 limit)
 {
-	v->devices = calloc(1, sizeof(*new));
-	if (!v->devices)
-		return -ENOMEM;
-	v->devices[v->device_count++] = *new;
-	return 0;
+	if (bytes && limit)
+		ratio = (u32)(bytes / PAGE_SIZE * BDI_RATIO_ALL / limit);
+	return 100.0 * ratio / BDI_RATIO_ALL;
+}
+
+static struct limits_device device_of(const struct setup *setup, const struct setup_device *from)
+{
+	const struct device_config *d = &from->config;
+	u64 limit = setup_limit(setup);
+	struct limits_device device = {
+		.read_ahead_kb = from->bdi.read_ahead_kb,
+		.min_ratio = part_of(from->bdi.min_bytes, from->bdi.min_ratio, limit),
+		.max_ratio = part_of(from->bdi.max_bytes, from->bdi.max_ratio, limit),
+		.strict = from->bdi.strict_limit,
+	};
+	double bandwidth = d->write_bytes_per_s > 0 ? d->write_bytes_per_s : d->bytes_per_s;
+
+	snprintf(device.name, sizeof(device.name), "%s", from->name[0] ? from->name : d->model);
+	device.bandwidth_bytes = bandwidth > 0 ? (u64)bandwidth : 0;
+	return device;
 }
 
 int limits_of_setup(struct limits_view *v, const struct setup *setup)
 {
-	const struct device_config *d = &setup->device;
-	struct limits_device device = {
-		.read_ahead_kb = setup->read_ahead_kb,
-		.max_ratio = 100,
-		.strict = setup->strict_limit,
-	};
-	double bandwidth = d->write_bytes_per_s > 0 ? d->write_bytes_per_s : d->bytes_per_s;
-
-	snprintf(device.name, sizeof(device.name), "%s", d->model);
-	device.bandwidth_bytes = bandwidth > 0 ? (u64)bandwidth : 0;
 	*v = (struct limits_view){
 		.vm = setup->vm,
 		.cpus = setup->sim.cpus,
 		.free = setup->memory_bytes / PAGE_SIZE,
 		.reserve = setup->reserve_bytes / PAGE_SIZE,
+		.hz = setup->sim.hz,
 	};
-	return add_device(v, &device);
+	v->devices = calloc(setup->device_count, sizeof(v->devices[0]));
+	if (!v->devices)
+		return -ENOMEM;
+	for (u32 i = 0; i < setup->device_count; i++)
+		v->devices[v->device_count++] = device_of(setup, &setup->device[i]);
+	return 0;
 }
 
 /* The settings of one of the pair, as people wrote it. */

@@ -26,6 +26,7 @@ struct limits_view {
 	/* what is given */
 	struct vm_settings vm;
 	unsigned cpus;
+	unsigned hz;                  /* 0: unknown */
 	u64 free, file, reserve;      /* pages */
 	u64 kernel_thresh, kernel_bg; /* pages, by the running kernel's own word */
 	bool kernel_says;             /* whether it says that */

@@ -149,6 +149,16 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 	return ratelimit;
 }
 
+static void note_pace(struct writeback *all, const struct look *k, u64 rate)
+{
+	struct throttle_pace *pace = &all->stats.first_pace;
+
+	spin_lock(&all->lock);
+	if (pace->when_ns == WORLD_NEVER)
+		*pace = (struct throttle_pace){ world_now(), k->at.wb_dirty, rate };
+	spin_unlock(&all->lock);
+}
+
 static void note_sleep(struct writeback *all, u64 ticks)
 {
 	spin_lock(&all->lock);
@@ -190,6 +200,7 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 		pause_plan(k->at.wb_dirty, avg_bw, ratelimit, task_ratelimit, world_hz());
 	s64 pause;
 
+	note_pace(wb->all, k, task_ratelimit);
 	if (task_ratelimit) {
 		period = world_hz() * pages_dirtied / task_ratelimit;
 		pause = (s64)period;

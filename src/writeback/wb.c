@@ -137,6 +137,7 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 	proportion_domain_init(&all->proportions);
 	limits_changed(all);
 	all->stats.first_sleep.when_ns = all->stats.background.when_ns = WORLD_NEVER;
+	all->stats.first_pace.when_ns = WORLD_NEVER;
 	cache->owner = all;
 	cache->need_writeback = need_writeback;
 	return 0;
@@ -193,6 +194,26 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	return 0;
 }
 
+int wb_limit(struct wb *wb, bool strict_limit, u64 min_ratio, u64 max_ratio)
+{
+	struct writeback *all = wb->all;
+	u64 sum = min_ratio;
+	int error = 0;
+
+	spin_lock(&all->lock);
+	for (u32 i = 0; i < all->count; i++)
+		sum += all->wb[i] != wb ? all->wb[i]->min_ratio : 0;
+	if (max_ratio > RATIO_ALL || min_ratio > max_ratio || sum >= RATIO_ALL) {
+		error = -EINVAL;
+	} else {
+		wb->min_ratio = (u32)min_ratio;
+		wb->max_ratio = (u32)max_ratio;
+		wb->strict_limit = strict_limit;
+	}
+	spin_unlock(&all->lock);
+	return error;
+}
+
 void wb_stop(struct wb *wb)
 {
 	spin_lock(&wb->list_lock);
@@ -238,22 +259,22 @@ u64 wb_threshold(struct wb *wb, u64 thresh, u64 dirty)
 {
 	struct writeback *all = wb->all;
 	struct wb_share share = {
-		.min_ratio = wb->min_ratio,
-		.max_ratio = wb->max_ratio,
 		.strictlimit = wb->strict_limit,
 		.floor_in_threshold = all->policy.wb_floor == WB_FLOOR_THRESHOLD,
 	};
 
-	if (wb->min_ratio || wb->max_ratio < RATIO_ALL) {
-		share.this_bw = wb_avg_bandwidth(wb);
-		share.tot_bw = total_bandwidth(all);
-	}
+	spin_lock(&all->lock);
+	share.min_ratio = wb->min_ratio;
+	share.max_ratio = wb->max_ratio;
 	for (u32 i = 0; i < all->count; i++)
 		share.min_ratio_sum += all->wb[i]->min_ratio;
-	spin_lock(&all->lock);
 	proportion_share(&all->proportions, &wb->proportion, world_jiffies(), world_hz(),
 			 &share.num, &share.den);
 	spin_unlock(&all->lock);
+	if (share.min_ratio || share.max_ratio < RATIO_ALL) {
+		share.this_bw = wb_avg_bandwidth(wb);
+		share.tot_bw = total_bandwidth(all);
+	}
 	return wb_thresh(thresh, dirty, &share);
 }
 

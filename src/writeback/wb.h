@@ -39,10 +39,18 @@ struct throttle_moment {
 	u64 dirty, debt;
 };
 
+/* What the throttle first allowed a writer above free running. */
+struct throttle_pace {
+	u64 when_ns;  /* world time; WORLD_NEVER: not yet */
+	u64 wb_dirty; /* pages dirty or in flight on his device then */
+	u64 rate;     /* pages a second (task_ratelimit) */
+};
+
 struct throttle_stats {
 	u64 sleep_ns, sleeps, calls; /* planned sleep, as the kernel's `pause` */
 	/* since reset: the first sleep, and when dirty first passed background */
 	struct throttle_moment first_sleep, background;
+	struct throttle_pace first_pace;
 };
 
 struct wb;
@@ -76,12 +84,13 @@ struct wb_work {
 
 /* One device: its flusher, its dirty inodes, its estimates. */
 struct wb {
-	struct writeback *all; /* immutable, as are the next five */
+	struct writeback *all; /* immutable, as are device, index, io_pages, flusher and runs */
 	struct device *device;
 	u32 index;
-	u32 ra_pages, io_pages;
-	bool strict_limit;
-	u32 min_ratio, max_ratio; /* 1/10000 % */
+	_Atomic u32 ra_pages; /* what files opened from now on read ahead */
+	u32 io_pages;
+	_Atomic bool strict_limit;
+	u32 min_ratio, max_ratio; /* 1/10000 %; writeback.lock */
 	struct task *flusher;
 	struct block_run *runs; /* the flusher's scratch */
 
@@ -175,6 +184,11 @@ void writeback_set_vm(struct writeback *all, const struct vm_limits *vm);
 /* Adds a device and starts its flusher. 0 or -ENOMEM, -ENOSPC past WB_MAX. */
 int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, bool strict_limit,
 	      struct wb **out);
+/*
+ * Sets the device's part of the limit, in 1/10000 %, and whether it is a limit of its own. -EINVAL:
+ * more than 100 %, min above max, or the min_ratios of all devices come to 100 %.
+ */
+int wb_limit(struct wb *wb, bool strict_limit, u64 min_ratio, u64 max_ratio);
 /* Ends the flusher after the slice at hand; nothing is written by itself any more. */
 void wb_stop(struct wb *wb);
 /* Frees a stopped wb with nothing in flight; the last one created first. */

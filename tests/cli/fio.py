@@ -187,7 +187,7 @@ def test_what_makes_no_sense_is_refused():
     refused(['fio', 'jobs.fio', '-m', 'none.ini'],
             'sluice fio: none.ini:1: [phase x] is no section of a machine')
     refused(['fio', 'jobs.fio', '-s', 'vn.dirty_ratio=3'],
-            'sluice fio: -s vn.dirty_ratio=3: "vn" is no section of a machine')
+            'sluice fio: -s vn.dirty_ratio=3: "vn.dirty_ratio" is in no section there is; did you mean "vm."?')
     refused(['fio', 'jobs.fio', '-s', 'cpus'], 'sluice fio: -s cpus: KEY=VALUE is needed')
     write('jobs.fio', '[j]\nrw=read\nioengine=libaoi\n')
     refused(['fio', 'jobs.fio'],

@@ -12,7 +12,8 @@ FIGURES = [
     'write_iops', 'write_p50_ms', 'write_p99_ms', 'write_max_ms', 'throttle_sleep_s',
     'max_dirty_bytes', 'max_debt_bytes', 'max_pinned_bytes', 'pages_charged', 'pages_written',
     'device_reads', 'device_writes', 'device_read_bytes', 'device_write_bytes',
-    'write_factor', 'first_throttle_s', 'background_s']
+    'device_busy_percent', 'write_factor', 'first_throttle_s', 'background_s', 'last_write_s',
+    'first_pace_kb', 'first_pace_dirty_bytes']
 
 
 def results(*words):

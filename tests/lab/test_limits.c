@@ -17,13 +17,14 @@
 
 static struct setup plain(void)
 {
-	struct setup s = { .memory_bytes = 16ull << 30, .read_ahead_kb = 128 };
+	struct setup s = { .memory_bytes = 16ull << 30, .device_count = 1 };
 
 	sim_config_init(&s.sim);
 	s.sim.cpus = 4;
 	vm_settings_init(&s.vm);
-	strcpy(s.device.model, "rate");
-	s.device.bytes_per_s = 100 << 20;
+	bdi_settings_init(&s.device[0].bdi);
+	strcpy(s.device[0].config.model, "rate");
+	s.device[0].config.bytes_per_s = 100 << 20;
 	return s;
 }
 
@@ -195,7 +196,7 @@ static void settings_that_cannot_work_are_warned_of(void **state)
 			   "below the background threshold nothing is written");
 	s = plain();
 	s.sim.cpus = 64;
-	s.device.bytes_per_s = 0;
+	s.device[0].config.bytes_per_s = 0;
 	s.vm.dirty_bytes = 8 << 20;
 	s.vm.dirty_background_bytes = 4 << 20;
 	assert_warning(&s, "64 CPUs may each dirty 64K before somebody looks: 4M, more than the 2M "
@@ -228,9 +229,9 @@ static void a_strict_device_needs_room_for_a_folio(void **state)
 	struct setup s = plain();
 
 	(void)state;
-	s.strict_limit = true;
-	s.device.bytes_per_s = 0;
-	s.read_ahead_kb = 8192;
+	s.device[0].bdi.strict_limit = true;
+	s.device[0].config.bytes_per_s = 0;
+	s.device[0].bdi.read_ahead_kb = 8192;
 	s.vm.dirty_bytes = 7 << 20;
 	s.vm.dirty_background_bytes = 2 << 20;
 	assert_warning(&s,

@@ -62,11 +62,11 @@ static void what_is_not_said_has_its_default(void **state)
 	assert_int_equal(s.vm.dirty_background_ratio, 10);
 	assert_int_equal(s.vm.dirty_writeback_centisecs, 500);
 	assert_int_equal(s.vm.dirty_expire_centisecs, 3000);
-	assert_int_equal(s.read_ahead_kb, 128);
-	assert_int_equal(s.block_bytes, 4096);
-	assert_int_equal(s.device_size_bytes, 0);
-	assert_false(s.strict_limit);
-	assert_string_equal(s.device.model, "rate");
+	assert_int_equal(s.device[0].bdi.read_ahead_kb, 128);
+	assert_int_equal(s.device[0].block_bytes, 4096);
+	assert_int_equal(s.device[0].size_bytes, 0);
+	assert_false(s.device[0].bdi.strict_limit);
+	assert_string_equal(s.device[0].config.model, "rate");
 }
 
 static void every_key_lands_in_its_field(void **state)
@@ -93,11 +93,11 @@ static void every_key_lands_in_its_field(void **state)
 	assert_int_equal(s.vm.dirty_background_bytes, 1 << 20);
 	assert_int_equal(s.vm.dirty_writeback_centisecs, 100);
 	assert_int_equal(s.vm.dirty_expire_centisecs, 0);
-	assert_true(s.device_size_bytes == 10ull << 30);
-	assert_int_equal(s.read_ahead_kb, 4096);
-	assert_int_equal(s.block_bytes, 1024);
-	assert_true(s.strict_limit);
-	assert_true(s.device.iops == 500);
+	assert_true(s.device[0].size_bytes == 10ull << 30);
+	assert_int_equal(s.device[0].bdi.read_ahead_kb, 4096);
+	assert_int_equal(s.device[0].block_bytes, 1024);
+	assert_true(s.device[0].bdi.strict_limit);
+	assert_true(s.device[0].config.iops == 500);
 }
 
 static void later_layers_win(void **state)
@@ -109,7 +109,7 @@ static void later_layers_win(void **state)
 	assert_int_equal(read_text(&s, LEAST " device.iops=500 machine.cpus=8 device.iops=700", &e),
 			 0);
 	assert_int_equal(s.sim.cpus, 8);
-	assert_true(s.device.iops == 700);
+	assert_true(s.device[0].config.iops == 700);
 	/* What a later layer replaces must still make sense: a file is right or wrong by itself. */
 	assert_int_equal(read_text(&s, "machine.cpus=0 " LEAST, &e), -EINVAL);
 	assert_string_equal(e.text, "x.ini:1: cpus cannot be \"0\", only 1 to 1024");

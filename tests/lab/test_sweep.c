@@ -87,7 +87,7 @@ static void points_are_the_product_of_all_values(void **state)
 		assert_string_equal(c->policy.name, i < 6 ? "linux-6.1" : "sluice");
 		assert_int_equal(c->setup.vm.dirty_bytes, bytes[i % 6 / 2]);
 		assert_int_equal(c->policy.accounting, i % 2 ? ACCOUNT_FOLIO : ACCOUNT_PAGE);
-		assert_true(c->setup.device.iops == 200);
+		assert_true(c->setup.device[0].config.iops == 200);
 		assert_int_equal(sweep_value(&f.s, i, 0), i % 6 / 2);
 		assert_int_equal(sweep_value(&f.s, i, 1), i % 2);
 		assert_int_equal(sweep_value(&f.s, i, 2), 0);
