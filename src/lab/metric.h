@@ -35,6 +35,7 @@
 	X(FIRST_THROTTLE, first_throttle_s, SECONDS, "when the first writer was put to sleep")    \
 	X(BACKGROUND, background_s, SECONDS, "when dirty first passed the background threshold")  \
 	X(LAST_WRITE, last_write_s, SECONDS, "when the last write of the jobs had returned")      \
+	X(ENDED, ended_s, SECONDS, "when the last job had ended")                                 \
 	X(PACE, first_pace_kb, RATIO, "KiB a second that the throttle first allowed a writer")    \
 	X(PACE_DIRTY, first_pace_dirty_bytes, BYTES, "dirty on the writer's device at that moment")
 

@@ -309,6 +309,7 @@ static void put_figures(const struct run *r, struct metrics *to)
 	put_moment(to, METRIC_BACKGROUND, r, a->background_ns);
 	if (r->writes.ios)
 		put_moment(to, METRIC_LAST_WRITE, r, r->writes.last_ns);
+	metric_put(to, METRIC_ENDED, (double)(r->ended_ns - r->started_ns) / NSEC_PER_SEC);
 	put_pace(to, a);
 }
 

@@ -182,12 +182,6 @@ static void skip_pause(struct dirtier *t, s64 pause, u64 period, u64 pages_dirti
 	}
 }
 
-/* The slack that Linux's per-CPU counters would have (wb_stat_error; reference 0). */
-static u64 wb_stat_error(const struct writeback *all)
-{
-	return (u64)all->cpus * 8 * (1 + ilog2(all->cpus));
-}
-
 enum outcome { DONE, AGAIN, WOULD_SLEEP };
 
 /* Steps 7 to 12, above the free running ceiling. */
@@ -290,6 +284,7 @@ int throttle_poll(struct wb *wb, bool nowait)
 	struct wb_cpu *cpu = this_cpu(all);
 	u64 limit = interval_of(&t);
 
+	wb_count(wb);
 	if (atomic_load_explicit(&wb->dirty_exceeded, memory_order_relaxed))
 		limit = min_u64(limit, EXCEEDED_POLL_PAGES);
 	if (*t.nr_dirtied >= limit) {

@@ -7,6 +7,7 @@
  * update of the bandwidth estimate, so that the end of a burst is counted too.
  */
 #include "writeback/wb.h"
+#include "base/bits.h"
 #include "cache/state.h"
 #include "writeback/pause.h"
 #include "writeback/position.h"
@@ -166,6 +167,11 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 		return -ENOMEM;
 	}
 	wb->all = all;
+	if (all->policy.wb_counters == WB_COUNTERS_PER_CPU) {
+		wb->unseen = calloc(all->cpus, sizeof(*wb->unseen));
+		if (!wb->unseen)
+			goto no_memory;
+	}
 	wb->device = device;
 	wb->ra_pages = read_ahead_kb / (PAGE_SIZE / 1024);
 	wb->io_pages = device_config(device)->max_io_bytes / PAGE_SIZE;
@@ -183,15 +189,17 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	bandwidth_init(&wb->bw, now, 0, 0);
 	proportion_init(&wb->proportion, &all->proportions);
 	wb->flusher = world_spawn("flusher", flusher_run, wb);
-	if (!wb->flusher) {
-		free(wb->runs);
-		free(wb);
-		return -ENOMEM;
-	}
+	if (!wb->flusher)
+		goto no_memory;
 	wb->index = all->count;
 	all->wb[all->count++] = wb;
 	*out = wb;
 	return 0;
+no_memory:
+	free(wb->unseen);
+	free(wb->runs);
+	free(wb);
+	return -ENOMEM;
 }
 
 int wb_limit(struct wb *wb, bool strict_limit, u64 min_ratio, u64 max_ratio)
@@ -230,6 +238,7 @@ void wb_destroy(struct wb *wb)
 	assert(wb->stopping && !wb->inodes_in_flight);
 	assert(wb->index == all->count - 1); /* last in, first out */
 	all->wb[--all->count] = NULL;
+	free(wb->unseen);
 	free(wb->runs);
 	free(wb);
 }
@@ -278,14 +287,56 @@ u64 wb_threshold(struct wb *wb, u64 thresh, u64 dirty)
 	return wb_thresh(thresh, dirty, &share);
 }
 
+u64 wb_stat_batch(const struct writeback *all)
+{
+	return 8 * (1 + (u64)ilog2(all->cpus));
+}
+
+u64 wb_stat_error(const struct writeback *all)
+{
+	return all->cpus * wb_stat_batch(all);
+}
+
+void wb_count(struct wb *wb)
+{
+	struct writeback *all = wb->all;
+	s64 dirty, *mine, batch = (s64)wb_stat_batch(all);
+
+	if (!wb->unseen)
+		return;
+	dirty = (s64)account_dirty(&all->policy, &wb->ledger);
+	spin_lock(&wb->bw_lock);
+	mine = &wb->unseen[world_cpu() % all->cpus];
+	*mine += dirty - wb->sampled;
+	wb->sampled = dirty;
+	if (*mine >= batch || *mine <= -batch) {
+		wb->seen += *mine;
+		*mine = 0;
+	}
+	spin_unlock(&wb->bw_lock);
+}
+
+/* What the flusher believes to be dirty on its device. */
+static u64 dirty_seen(struct wb *wb)
+{
+	s64 seen;
+
+	if (!wb->unseen)
+		return account_dirty(&wb->all->policy, &wb->ledger);
+	wb_count(wb);
+	spin_lock(&wb->bw_lock);
+	seen = wb->seen;
+	spin_unlock(&wb->bw_lock);
+	return seen > 0 ? (u64)seen : 0;
+}
+
 bool wb_over_background(struct wb *wb)
 {
 	struct writeback *all = wb->all;
 	struct limits l = writeback_limits(all);
 	u64 dirty = writeback_dirty(all);
 
-	return dirty > l.bg ||
-	       account_dirty(&all->policy, &wb->ledger) > wb_threshold(wb, l.bg, dirty);
+	return dirty > l.bg || dirty_seen(wb) > wb_threshold(wb, l.bg, dirty);
 }
 
 void wb_update_bandwidth(struct wb *wb)

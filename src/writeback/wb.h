@@ -114,6 +114,9 @@ struct wb {
 
 	struct spinlock bw_lock; /* protects the estimates and what follows */
 	struct bandwidth bw;
+	/* under policy.wb_counters per-cpu: dirty pages that each CPU keeps to itself ([cpus], else
+	 * NULL), those that are seen, and all of them at the last look */
+	s64 *unseen, seen, sampled;
 	u64 inodes_in_flight;
 	u64 bw_due; /* jiffies of a delayed update; 0: none */
 
@@ -208,6 +211,11 @@ void writeback_note(struct writeback *all, struct throttle_moment *moment, bool 
 u64 wb_threshold(struct wb *wb, u64 thresh, u64 dirty);
 /* Whether background write-out has something to do (6.3). */
 bool wb_over_background(struct wb *wb);
+/* The calling CPU enters what has become dirty or clean since the last call, of any CPU. */
+void wb_count(struct wb *wb);
+/* Pages that a batch of per-CPU counting has (WB_STAT_BATCH), and the slack of all CPUs. */
+u64 wb_stat_batch(const struct writeback *all);
+u64 wb_stat_error(const struct writeback *all);
 /* Updates the bandwidth estimate if 200 ms have passed (5.4 b). */
 void wb_update_bandwidth(struct wb *wb);
 u64 wb_avg_bandwidth(struct wb *wb);

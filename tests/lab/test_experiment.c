@@ -426,8 +426,8 @@ static void wrong_references_are_refused(void **state)
 		snprintf(text, sizeof(text), HEAD "[tolerance]\nwrite_iops = %s\n", wrong[i]);
 		snprintf(complaint, sizeof(complaint),
 			 "x.ini:13: the tolerance of write_iops cannot be \"%s\", only \"3 %%\", "
-			 "\"factor 1.6\", \"factor 1.6 above 1\", \"at least 90 %%\", \"at most 110 "
-			 "%%\" or a number",
+			 "\"factor 1.6\", \"factor 1.6 above 1\", \"at least 90 %%\", \"at most "
+			 "110 %%\" or a number",
 			 wrong[i]);
 		assert_refused(text, complaint);
 	}
