@@ -127,6 +127,9 @@ struct jobs_options {
 int jobs_run(const struct jobs *j, struct job_engine *engine, const struct jobs_options *o,
 	     struct job_results *out);
 void job_results_finish(struct job_results *r);
+/* Where the job of a row stands, "FILE:LINE". Returns buf. */
+const char *job_result_place(const struct jobs *j, const struct job_result *r, char *buf,
+			     size_t size);
 /* Writes the logs that jobs asked for, named and written as fio's, into the current folder.
  * 0, or a negative errno with `e` naming the file. */
 int job_results_write_logs(const struct job_results *r, struct err *e);

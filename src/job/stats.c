@@ -145,3 +145,12 @@ void job_results_total(const struct job_results *r, enum job_dir dir, struct job
 	for (size_t i = 0; i < r->count; i++)
 		add_direction(out, &r->rows[i].dir[dir]);
 }
+
+const char *job_result_place(const struct jobs *j, const struct job_result *r, char *buf,
+			     size_t size)
+{
+	const struct origin_line *at = &j->origins[r->job->at];
+
+	snprintf(buf, size, "%s:%d", at->file, at->line);
+	return buf;
+}

@@ -166,13 +166,16 @@ int case_read(struct experiment *x, struct experiment_case *c, struct ini_sectio
 struct fitting {
 	const struct setup *setup;
 	u64 bytes[ENGINE_DEVICES_MAX];
+	u32 files[ENGINE_DEVICES_MAX];
 };
 
 static void add_file(void *ctx, const char *path, u64 bytes)
 {
 	struct fitting *f = ctx;
+	size_t i = (size_t)(setup_device_of(f->setup, path) - f->setup->device);
 
-	f->bytes[setup_device_of(f->setup, path) - f->setup->device] += bytes;
+	f->bytes[i] += bytes;
+	f->files[i]++;
 }
 
 /* The files of one phase's jobs fit on the devices they are on, and blocks into files. */
@@ -187,7 +190,7 @@ static int check_fit(const struct setup *s, const struct jobs *jobs, const char 
 	for (u32 i = 0; i < s->device_count; i++) {
 		const struct setup_device *d = &s->device[i];
 
-		if (f.bytes[i] || s->device_count == 1)
+		if (f.files[i])
 			block_bytes = (u32)min_u64(block_bytes, d->block_bytes);
 		if (!d->size_bytes || f.bytes[i] <= d->size_bytes)
 			continue;
@@ -197,6 +200,17 @@ static int check_fit(const struct setup *s, const struct jobs *jobs, const char 
 				    units_print_bytes(have, d->size_bytes));
 	}
 	return jobs_check_blocks(jobs, block_bytes, e);
+}
+
+void case_mark_devices(const struct experiment *x, const struct experiment_case *c, bool *used)
+{
+	struct fitting f = { .setup = &c->setup };
+
+	for (size_t i = 0; i < x->phase_count; i++)
+		if (experiment_jobs(x, c, i))
+			jobs_each_file(experiment_jobs(x, c, i), add_file, &f);
+	for (u32 i = 0; i < c->setup.device_count; i++)
+		used[i] |= f.files[i] > 0;
 }
 
 static int check_jobs_fit(const struct experiment *x, const struct experiment_case *c,

@@ -9,6 +9,7 @@
  * the few that must be made (paths, halves of dotted keys) are kept beside them.
  */
 #include "lab/experiment.h"
+#include "base/infile.h"
 #include "base/units.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -98,7 +99,7 @@ int experiment_load_jobs(struct experiment *x, const char *path, const char *bes
 	error = access(full, R_OK) ? -errno : jobs_load(full, &jobs, e);
 	if (error) {
 		origin_error(e, at, "the job file \"%s\" cannot be read: %s", full,
-			     strerror(-error));
+			     infile_error(error));
 		free(full);
 		return error;
 	}
@@ -160,7 +161,7 @@ static int check_section(const struct ini *ini, const struct ini_section *s, boo
 		known[count++] = plain_sections[i];
 	}
 	if (setup_has_section(s->name)) /* [device NAME] */
-		return 0;
+		return setup_check_section(s->name, &(struct origin){ ini->path, s->line }, e);
 	for (size_t i = 0; whole && i < ARRAY_SIZE(named_sections); i++) {
 		const char *name = named(s, named_sections[i]);
 
@@ -176,7 +177,7 @@ static int check_section(const struct ini *ini, const struct ini_section *s, boo
 		       near ? "; did you mean [" : "", near ? near : "", near ? "]?" : "");
 }
 
-/* Every section is known and stands once. `whole`: an experiment, not a machine file. */
+/* Every section is known and stands once, as does every key. `whole`: not a machine file. */
 static int check_sections(const struct ini *ini, bool whole, struct err *e)
 {
 	for (size_t i = 0; i < ini->section_count; i++) {
@@ -189,6 +190,8 @@ static int check_sections(const struct ini *ini, bool whole, struct err *e)
 				return err_set(e, ini->path, s->line,
 					       "section [%s] stands twice, first on line %d",
 					       s->name, ini->sections[j].line);
+		if (ini_refuse_duplicates(ini, s, named(s, "phase") ? "line" : NULL, e))
+			return -EINVAL;
 	}
 	return 0;
 }
@@ -235,7 +238,7 @@ static int read_machine(struct experiment *x, const struct ini_entry *entry, str
 		err_set(e, NULL, 0, "%s", inner.text);
 	else if (error)
 		origin_error(e, &at, "the machine file \"%s\" cannot be read: %s", path,
-			     strerror(-error));
+			     infile_error(error));
 	return error;
 }
 
@@ -518,7 +521,7 @@ static int load(struct experiment *x, struct err *e)
 		error = match_references(x, e);
 	for (size_t i = 0; !error && i < x->case_count; i++)
 		error = case_check(x, &x->cases[i], e);
-	return error;
+	return error ? error : experiment_take_notes(x, e);
 }
 
 int experiment_load(struct experiment *x, const char *path, struct err *e)

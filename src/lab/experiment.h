@@ -93,11 +93,15 @@ struct experiment {
 	size_t loaded_count;
 	char **strings;
 	size_t string_count;
+	const char *notes[ENGINE_DEVICES_MAX];
+	size_t note_count;
 };
 
 /* 0, or a negative errno with `e` saying what is wrong where. */
 int experiment_load(struct experiment *x, const char *path, struct err *e);
 void experiment_finish(struct experiment *x);
+/* Remark i on the experiment or its job files, for people; NULL: there are i of them. */
+const char *experiment_note(const struct experiment *x, size_t i);
 /* The case of that name, or NULL. */
 struct experiment_case *experiment_find(const struct experiment *x, const char *name);
 /* The jobs that phase i of the case runs, or NULL if it skips the phase. */
@@ -163,6 +167,10 @@ int case_read(struct experiment *x, struct experiment_case *c, struct ini_sectio
 	      struct err *e);
 int case_set(struct experiment *x, struct experiment_case *c, const char *key, const char *value,
 	     const struct origin *at, struct err *e);
+/* notes.c: finds what is to be remarked of an experiment that has been read. */
+int experiment_take_notes(struct experiment *x, struct err *e);
+/* Marks the devices that a job of the case has a file on. */
+void case_mark_devices(const struct experiment *x, const struct experiment_case *c, bool *used);
 int case_check(const struct experiment *x, struct experiment_case *c, struct err *e);
 
 /* reference.c: [reference NAME] and [tolerance]. */

@@ -14,7 +14,10 @@
  */
 #include "lab/limits.h"
 #include "base/units.h"
+#include "ledger/bandwidth.h"
 #include "ledger/limits.h"
+#include "ledger/proportion.h"
+#include "writeback/position.h"
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -80,7 +83,7 @@ static struct limits_device device_of(const struct setup *setup, const struct se
 	};
 	double bandwidth = d->write_bytes_per_s > 0 ? d->write_bytes_per_s : d->bytes_per_s;
 
-	snprintf(device.name, sizeof(device.name), "%s", from->name[0] ? from->name : d->model);
+	snprintf(device.name, sizeof(device.name), "%s", setup_device_name(from));
 	device.bandwidth_bytes = bandwidth > 0 ? (u64)bandwidth : 0;
 	return device;
 }
@@ -258,6 +261,38 @@ int limits_work_out(struct limits_view *v)
 	if (!error)
 		error = check_ages(v);
 	return error ? error : work_out_devices(v);
+}
+
+struct limits_pace limits_pace(const struct limits_view *v, const struct limits_device *d,
+			       u64 dirty)
+{
+	const struct wb_share share = {
+		.num = 1,
+		.den = 1,
+		.min_ratio = (u32)llround(d->min_ratio * RATIO_ALL / 100),
+		.max_ratio = (u32)llround(d->max_ratio * RATIO_ALL / 100),
+		.strictlimit = d->strict,
+		.floor_in_threshold = true,
+	};
+	u64 part = wb_thresh(v->limit, dirty, &share);
+	const struct position at = {
+		.thresh = v->limit,
+		.bg = v->bg,
+		.limit = v->limit,
+		.dirty = dirty,
+		.wb_thresh = part,
+		.wb_bg_thresh = wb_bg_thresh(part, v->limit, v->bg),
+		.wb_dirty = dirty,
+		.avg_write_bw = d->bandwidth_bytes >= PAGE_SIZE ? d->bandwidth_bytes / PAGE_SIZE
+								: BANDWIDTH_INIT,
+		.strictlimit = d->strict,
+	};
+	struct limits_pace pace = { .rate = BANDWIDTH_INIT };
+
+	pace.freerun = d->strict ? limits_freerun(at.wb_thresh, at.wb_bg_thresh) : v->freerun;
+	pace.pos_ratio = v->limit ? position_ratio(&at) : 0;
+	pace.allowed = position_scale(pace.rate, pace.pos_ratio);
+	return pace;
 }
 
 void limits_finish(struct limits_view *v)

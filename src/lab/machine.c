@@ -40,6 +40,8 @@ static int add_section(struct machine *m, const struct ini *ini, const struct in
 {
 	if (!setup_has_section(s->name))
 		return err_set(e, ini->path, s->line, "[%s] is no section of a machine", s->name);
+	if (ini_refuse_duplicates(ini, s, NULL, e))
+		return -EINVAL;
 	for (size_t i = 0; i < s->entry_count; i++) {
 		const struct ini_entry *entry = &s->entries[i];
 		const struct setting new = {

@@ -251,6 +251,10 @@ static void one_case(FILE *out, const struct report *r, size_t i)
 	fprintf(out, "<details class=\"case\" id=\"case-%zu\" data-case=\"%zu\"%s data-label=\"", i,
 		i, r->count == 1 ? " open" : "");
 	label(out, r, i);
+	for (u32 d = 0; d < result->c->setup.device_count; d++) {
+		fprintf(out, "\" data-device-%u=\"", d);
+		html_text(out, setup_device_name(&result->c->setup.device[d]));
+	}
 	fputs("\">\n<summary><span class=\"name\">", out);
 	html_text(out, result->c->name);
 	fputs("</span><span class=\"soft\">", out);

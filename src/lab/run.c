@@ -143,7 +143,7 @@ static void run_phase(struct run *r, size_t i)
 		.progress_ns = TICK_NS,
 	};
 	struct job_results results;
-	char doing[128];
+	char doing[256], place[128];
 	int error;
 
 	set_up_phase(r, i);
@@ -164,10 +164,13 @@ static void run_phase(struct run *r, size_t i)
 	for (size_t row = 0; row < results.count && !r->out->error; row++) {
 		const struct job_result *job = &results.rows[row];
 
-		snprintf(doing, sizeof(doing), "phase %s, job %s", p->name, job->name);
-		if (job->error)
-			fail(r, job->error, doing,
-			     job->error_text[0] ? job->error_text : strerror(-job->error));
+		if (!job->error)
+			continue;
+		snprintf(doing, sizeof(doing), "phase %s, job %s (%s)", p->name, job->name,
+			 job_result_place(experiment_jobs(r->x, r->c, i), job, place,
+					  sizeof(place)));
+		fail(r, job->error, doing,
+		     job->error_text[0] ? job->error_text : strerror(-job->error));
 	}
 	job_results_finish(&results);
 	snprintf(doing, sizeof(doing), "sync after phase %s", p->name);

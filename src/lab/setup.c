@@ -173,6 +173,7 @@ int setting_address(const struct settings *s, const char *key, const struct orig
 	else
 		return 0;
 	free(*section);
+	*section = NULL;
 	return -EINVAL;
 }
 
@@ -494,15 +495,17 @@ static int check_whole(const struct setup *to, const struct settings *s, const c
 	return 0;
 }
 
-static int check_name(const struct setting *s, struct err *e)
+int setup_check_section(const char *section, const struct origin *at, struct err *e)
 {
-	const char *name = device_of(s->section);
+	const char *name = device_of(section);
 
+	if (!name || !*name)
+		return 0;
 	if (strlen(name) >= sizeof(((struct setup_device *)0)->name) || strpbrk(name, ". \t/"))
-		return err_set(e, s->at.file, s->at.line,
+		return err_set(e, at->file, at->line,
 			       "[%s]: the name of a device has at most 31 characters, and no dot, "
 			       "slash or blank",
-			       s->section);
+			       section);
 	return 0;
 }
 
@@ -513,7 +516,7 @@ static int apply_all(struct setup *out, const struct settings *s, struct err *e)
 		const char *device = device_of(one->section);
 
 		assert(setup_has_section(one->section));
-		if (device && check_name(one, e))
+		if (setup_check_section(one->section, &one->at, e))
 			return -EINVAL;
 		if (device && !device_at(out, device))
 			return err_set(e, one->at.file, one->at.line,

@@ -74,6 +74,8 @@ int setup_read_vm(struct vm_settings *vm, const struct settings *s, struct err *
 const char *setup_section(size_t i);
 /* Whether a section's name is one of them, or that of another device: "device NAME". */
 bool setup_has_section(const char *name);
+/* -EINVAL: the name of a device's section cannot be. */
+int setup_check_section(const char *section, const struct origin *at, struct err *e);
 /* Whether a device, by the name of its section, is in the settings. */
 bool setup_has_device(const struct settings *s, const char *section);
 /*

@@ -93,7 +93,8 @@ def test_mistakes_are_refused():
             'you mean "dirty_ratio"?')
     refused(['limits', '-m', M8G, '-s', 'accounting=page'],
             'sluice limits: -s accounting=page: a setting is SECTION.KEY=VALUE')
-    refused(['limits', '-m', IO2], 'sluice limits: %s: section [machine] needs "cpus"' % IO2)
+    refused(['limits', '-m', IO2], 'sluice limits: %s: it does not say how much memory and how many CPUs there are, only what '
+            'device; say it with -s machine.memory=16G -s machine.cpus=8' % IO2)
     refused(['limits', '-m', 'none.ini'],
             'sluice limits: none.ini: No such file or directory')
     refused(['limits', '-m', M8G, '--bandwidth', 'fast'],

@@ -173,7 +173,7 @@ def test_points_that_fail_are_named_and_run_again():
     write('x.ini', '[experiment]\nname = x\n[machine]\ncpus = 2\nmemory = 64M\n[device]\n'
                    'model = memory\n[phase p]\njob = good.fio\nmeasure = yes\n[case a]\n')
     words = ('sweep', 'x.ini', '-s', 'phase.p.job=bad.fio,good.fio', '--resume', 'j')
-    why = 'case a: phase p, job reader: job reader needs a size, since nofile does not exist'
+    why = 'case a: phase p, job reader (bad.fio:1): job reader needs a size, since nofile does not exist'
     for _ in range(2):
         done = sluice(*words, '--json', 'r.json')
         equal((done.status, done.err), (1, 'sluice sweep: point 0: %s\n' % why))
