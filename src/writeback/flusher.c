@@ -203,31 +203,13 @@ static void run_once(struct wb *wb)
 	atomic_store(&wb->running, 0);
 }
 
-/* The delayed bandwidth update (5.4 c), if it is due; returns when it will be. */
-static u64 delayed_update(struct wb *wb)
-{
-	u64 now = world_jiffies(), due;
-
-	spin_lock(&wb->bw_lock);
-	due = wb->bw_due;
-	if (due && now >= due)
-		wb->bw_due = 0;
-	spin_unlock(&wb->bw_lock);
-	if (!due)
-		return WORLD_NEVER;
-	if (now < due)
-		return world_now() + (due - now) * (NSEC_PER_SEC / world_hz());
-	wb_update_bandwidth(wb);
-	return WORLD_NEVER;
-}
-
 void flusher_run(void *arg)
 {
 	struct wb *wb = arg;
 
 	for (;;) {
 		u32 seen = atomic_load(&wb->wakeups);
-		u64 update = delayed_update(wb), wake;
+		u64 update = wb_delayed_update(wb), wake;
 		bool stop;
 
 		spin_lock(&wb->list_lock);

@@ -105,8 +105,9 @@ struct wb {
 
 	struct spinlock bw_lock; /* protects the estimates and what follows */
 	struct bandwidth bw;
+	u64 bw_update_ns; /* when the throttle last began to update them */
 	u64 inodes_in_flight;
-	u64 bw_due; /* jiffies of a delayed update; 0: none */
+	_Atomic u64 bw_due; /* jiffies of a delayed update; 0: none; changes under the lock */
 
 	struct proportion proportion; /* writeback.lock */
 };
@@ -196,6 +197,8 @@ u64 wb_threshold(struct wb *wb, u64 thresh, u64 dirty);
 bool wb_over_background(struct wb *wb);
 /* Updates the bandwidth estimate if 200 ms have passed (5.4 b). */
 void wb_update_bandwidth(struct wb *wb);
+/* Does the delayed update (5.4 c) if it is due, however short ago the last was; when it will be. */
+u64 wb_delayed_update(struct wb *wb);
 u64 wb_avg_bandwidth(struct wb *wb);
 
 extern const struct mapping_ops inode_mapping_ops;
