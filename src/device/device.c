@@ -12,17 +12,23 @@
  * instant run in the order they were scheduled, so I/Os end in the order of (time,
  * submission). Completions run between tasks; their CPU time is the submitter's.
  *
+ * A model of the real world has no answer in advance: it is told to start the I/O, and says
+ * when it is done.
+ *
  * A simulated task may run a little ahead of the world's clock, so the next one to submit
  * may have an earlier "now". The device takes I/Os in the order they are handed to it and
  * never lets its arrivals go back in time.
  */
 #include "base/bits.h"
 #include "device/model.h"
+#include "device/store.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct device_ops *const models[] = { &rate_ops, &ebs_ops, &nvme_ops, &memory_ops };
+static const struct device_ops *const models[] = { &rate_ops, &ebs_ops, &nvme_ops, &memory_ops,
+						   &file_ops };
 
 const struct device_ops *device_find_ops(const char *model)
 {
@@ -40,7 +46,7 @@ int device_create(const struct device_config *c, struct device **out)
 
 	if (!ops || !device_config_valid(c))
 		return -EINVAL;
-	if (!ops->immediate && !world_is_sim())
+	if (!ops->immediate && ops->real == world_is_sim())
 		return -ENOTSUP;
 	d = calloc(1, sizeof(*d));
 	if (!d)
@@ -119,6 +125,14 @@ void device_stats(const struct device *d, struct device_stats *out)
 	spin_unlock(device_lock(d));
 }
 
+void device_describe(const struct device *d, char *text, size_t size)
+{
+	if (d->ops->describe)
+		d->ops->describe(d, text, size);
+	else
+		snprintf(text, size, "%s", d->ops->name);
+}
+
 bool device_idle(const struct device *d)
 {
 	bool idle;
@@ -131,13 +145,17 @@ bool device_idle(const struct device *d)
 
 void device_set_fault(struct device *d, int (*fault)(void *ctx, const struct io *io), void *ctx)
 {
+	spin_lock(&d->lock);
 	d->fault = fault;
 	d->fault_ctx = ctx;
+	spin_unlock(&d->lock);
 }
 
 static u32 device_parts(const struct device *d, const struct io *io)
 {
-	return io->op == IO_FLUSH ? 1 : (u32)div_roundup(io->length_bytes, d->config.max_io_bytes);
+	if (io->op == IO_FLUSH || d->ops->real)
+		return 1;
+	return (u32)div_roundup(io->length_bytes, d->config.max_io_bytes);
 }
 
 u32 device_part_bytes(const struct device *d, const struct io *io, u32 i)
@@ -312,14 +330,27 @@ static u64 device_serve(struct device *d, struct io *io)
 	return answer;
 }
 
-static void device_complete(struct device *d, struct io *io)
+/* What the fault that is set, if one is, does to io. */
+static int device_ask_fault(struct device *d, const struct io *io)
 {
-	int error = d->fault ? d->fault(d->fault_ctx, io) : 0;
+	int (*fault)(void *ctx, const struct io *io);
+	void *ctx;
+	int error;
+
+	spin_lock(&d->lock);
+	fault = d->fault;
+	ctx = d->fault_ctx;
+	spin_unlock(&d->lock);
+	error = fault ? fault(ctx, io) : 0;
+	assert(error <= 0);
+	return error;
+}
+
+/* io is over: makes room for those who wait, and tells its owner. */
+static void device_leave(struct device *d, struct io *io, int error)
+{
 	struct io *next;
 
-	assert(error <= 0);
-	if (!error)
-		error = store_apply(io);
 	io->error = error;
 	spin_lock(&d->lock);
 	assert(d->stats.in_flight >= io->parts);
@@ -332,6 +363,13 @@ static void device_complete(struct device *d, struct io *io)
 	io->end(io, error);
 }
 
+static void device_complete(struct device *d, struct io *io)
+{
+	int error = device_ask_fault(d, io);
+
+	device_leave(d, io, error ? error : store_execute(io));
+}
+
 static void device_answer(struct sim_event *e)
 {
 	struct io *io = container_of(e, struct io, event);
@@ -339,7 +377,36 @@ static void device_answer(struct sim_event *e)
 	device_complete(store_device(io->store), io);
 }
 
-void device_submit(struct device *d, struct io *io)
+/* A real model takes over. Busy is the time in which it has something to do. */
+static void device_start(struct device *d, struct io *io, bool waited)
+{
+	io->done_bytes = 0;
+	io->error = device_ask_fault(d, io);
+	spin_lock(&d->lock);
+	io->submit_ns = world_now();
+	device_count(&d->stats, io);
+	if (!d->active++) {
+		d->busy_from = io->submit_ns;
+		d->busy_until = WORLD_NEVER;
+	}
+	spin_unlock(&d->lock);
+	d->ops->start(d, io, waited);
+}
+
+void device_done(struct device *d, struct io *io, int error)
+{
+	spin_lock(&d->lock);
+	assert(d->active);
+	if (!--d->active) {
+		d->busy_until = world_now();
+		d->stats.busy_ns += d->busy_until - d->busy_from;
+		d->busy_from = d->busy_until;
+	}
+	spin_unlock(&d->lock);
+	device_leave(d, io, error);
+}
+
+static void device_submit_as(struct device *d, struct io *io, bool waited)
 {
 	u64 answer;
 
@@ -351,6 +418,10 @@ void device_submit(struct device *d, struct io *io)
 	if (device_wbt_counts(d, io))
 		device_wbt_enter(d, io);
 	device_enter(d, io);
+	if (d->ops->real) {
+		device_start(d, io, waited);
+		return;
+	}
 	answer = device_serve(d, io);
 	if (d->ops->immediate) {
 		device_complete(d, io);
@@ -359,6 +430,11 @@ void device_submit(struct device *d, struct io *io)
 	assert(world_is_sim());
 	sim_event_init(&io->event, device_answer);
 	sim_event_at(&io->event, answer);
+}
+
+void device_submit(struct device *d, struct io *io)
+{
+	device_submit_as(d, io, false);
 }
 
 /* A copy of somebody's I/O, with somebody who waits for it. */
@@ -379,7 +455,7 @@ int device_submit_wait(struct device *d, struct io *io)
 
 	w.io.end = device_end_wait;
 	completion_init(&w.done);
-	device_submit(d, &w.io);
+	device_submit_as(d, &w.io, true);
 	completion_wait(&w.done);
 	io->submit_ns = w.io.submit_ns;
 	io->parts = w.io.parts;
