@@ -35,6 +35,7 @@ struct run {
 	/* of the measured phase */
 	struct engine_stats before, after;
 	struct device_stats device_before, device_after;
+	struct device_stats device_read; /* when what it did is read, a little later */
 	struct job_dir_stats reads, writes;
 	struct hist syncs;
 	u64 started_ns, ended_ns;
@@ -100,6 +101,9 @@ static void end_measuring(struct run *r, const struct job_results *results)
 	engine_stats(r->engine, &r->after);
 	device_stats(r->device, &r->device_after);
 	r->ended_ns = world_now();
+	if (r->x->phases[r->x->measured].linger_ns)
+		world_sleep_until(r->ended_ns + r->x->phases[r->x->measured].linger_ns);
+	device_stats(r->device, &r->device_read);
 	job_results_total(results, JOB_DIR_READ, &r->reads);
 	job_results_total(results, JOB_DIR_WRITE, &r->writes);
 	hist_init(&r->syncs);
@@ -188,10 +192,10 @@ static void run_phase(struct run *r, size_t i)
 	snprintf(doing, sizeof(doing), "phase %s", p->name);
 	if (failed(r, error, doing))
 		return;
-	if (p->measure)
-		end_measuring(r, &results);
 	if (r->recorder)
 		end_recording(r, &results);
+	if (p->measure)
+		end_measuring(r, &results);
 	for (size_t row = 0; row < results.count && !r->out->error; row++) {
 		const struct job_result *job = &results.rows[row];
 
@@ -272,7 +276,7 @@ static void put_syncs(const struct run *r, struct metrics *to)
 static void put_figures(const struct run *r, struct metrics *to)
 {
 	const struct engine_stats *a = &r->after, *b = &r->before;
-	const struct device_stats *da = &r->device_after, *db = &r->device_before;
+	const struct device_stats *da = &r->device_read, *db = &r->device_before;
 
 	if (r->reads.ios)
 		put_latencies(to, &r->reads, METRIC_READ_IOPS, METRIC_READ_P50, METRIC_READ_P99,

@@ -183,7 +183,6 @@ static void check_background(struct wb *wb)
 
 static void run_once(struct wb *wb)
 {
-	u64 interval_ns = wb->all->vm.dirty_writeback_centisecs * 10ull * NSEC_PER_MSEC;
 	struct wb_work *work;
 
 	atomic_store(&wb->running, 1);
@@ -198,7 +197,7 @@ static void run_once(struct wb *wb)
 	check_old_data(wb);
 	check_background(wb);
 	spin_lock(&wb->list_lock);
-	wb->wake_ns = wb->dirty_inodes && interval_ns ? world_now() + interval_ns : WORLD_NEVER;
+	wb->wake_ns = wb->dirty_inodes ? wb_periodic_ns(wb->all) : WORLD_NEVER;
 	spin_unlock(&wb->list_lock);
 	atomic_store(&wb->running, 0);
 }

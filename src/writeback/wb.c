@@ -50,7 +50,8 @@ static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool l
 	wb->inodes_in_flight--;
 	arm = !atomic_load_explicit(&wb->bw_due, memory_order_relaxed);
 	if (arm)
-		atomic_store_explicit(&wb->bw_due, world_jiffies() + bandwidth_interval(world_hz()),
+		atomic_store_explicit(&wb->bw_due,
+				      world_timer_jiffies(bandwidth_interval(world_hz())),
 				      memory_order_relaxed);
 	spin_unlock(&wb->bw_lock);
 	if (arm)
@@ -296,7 +297,7 @@ u64 wb_delayed_update(struct wb *wb)
 		return WORLD_NEVER;
 	now = world_jiffies();
 	if (now < due)
-		return world_now() + (due - now) * (NSEC_PER_SEC / world_hz());
+		return world_jiffies_ns(due);
 	spin_lock(&wb->bw_lock);
 	atomic_store_explicit(&wb->bw_due, 0, memory_order_relaxed);
 	update_bandwidth(wb, now);

@@ -223,6 +223,8 @@ void inode_detach(struct inode *inode);
 void wb_wake(struct wb *wb);
 /* Makes the flusher look at its deadlines anew, not work. Callable from events, under locks. */
 void wb_rearm(struct wb *wb);
+/* When the flusher wakes by itself if its timer is set now; WORLD_NEVER if it never does. */
+u64 wb_periodic_ns(const struct writeback *all);
 void wb_queue_work(struct wb *wb, struct wb_work *work);
 /* Moves expired inodes to `io`: those dirtied at or before `cutoff` (jiffies). list_lock held. */
 void wb_queue_io(struct wb *wb, u64 cutoff);
