@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum model_bit { RATE = 1, EBS = 2, NVME = 4, MEMORY = 8 };
+enum model_bit { RATE = 1, EBS = 2, NVME = 4, MEMORY = 8, REAL = 16 };
 #define TIMED (RATE | EBS | NVME)
 
 enum key_kind {
@@ -21,7 +21,10 @@ enum key_kind {
 	KEY_SIZE,  /* a number with a unit of bytes; the field is a double */
 	KEY_WHOLE, /* a whole number; the field is a u32 */
 	KEY_TIME,  /* a number; the field is a u64 of nanoseconds */
+	KEY_NAME,  /* one of io_engine_names; the field is a u32, its place there */
 };
+
+static const char *const io_engine_names[] = { "auto", "uring", "threads" };
 
 struct key {
 	const char *name;
@@ -41,6 +44,10 @@ struct key {
 static const struct key keys[] = {
 	{ "max_sectors_kb", TIMED | MEMORY, KEY_WHOLE, FIELD(max_io_bytes), KB_MIN, KB_MAX, 1024,
 	  "KiB" },
+	{ "max_io_kb", REAL, KEY_WHOLE, FIELD(max_io_bytes), KB_MIN, KB_MAX, 1024, "KiB" },
+	{ "queue_depth", REAL, KEY_WHOLE, FIELD(queue_depth), 1, 4096, 1, "requests" },
+	{ "io_engine", REAL, KEY_NAME, FIELD(io_engine), 0, 2, 1, "auto, uring or threads" },
+	{ "direct", REAL, KEY_WHOLE, FIELD(direct), 0, 1, 1, "(0: leave O_DIRECT alone)" },
 	{ "nr_requests", TIMED, KEY_WHOLE, FIELD(queue_depth), 1, 65536, 1, "requests" },
 	{ "wbt_lat_us", TIMED, KEY_TIME, FIELD(wbt_latency_ns), 0, 6e7, 1e3, "microseconds" },
 	{ "write_cache", TIMED, KEY_WHOLE, FIELD(write_cache), 0, 1, 1, "(1: it has one)" },
@@ -50,6 +57,7 @@ static const struct key keys[] = {
 	{ "bandwidth", RATE | EBS, KEY_SIZE, FIELD(bytes_per_s), RATE_MIN, RATE_MAX, 1,
 	  "bytes a second, or with a unit as in 125MiB" },
 	{ "latency_us", RATE | EBS, KEY_TIME, FIELD(latency_ns), 0, 6e7, 1e3, "microseconds" },
+	{ "path_us", RATE, KEY_TIME, FIELD(path_ns), 0, 6e7, 1e3, "microseconds" },
 	{ "io_unit_kb", EBS, KEY_WHOLE, FIELD(io_unit_bytes), 1, KB_MAX, 1024, "KiB" },
 	{ "channels", NVME, KEY_WHOLE, FIELD(channels), 1, 1024, 1, "channels" },
 	{ "read_bandwidth", NVME, KEY_SIZE, FIELD(read_bytes_per_s), RATE_MIN, RATE_MAX, 1,
@@ -93,8 +101,14 @@ static const struct defaults {
 	    .write_latency_ns = 20 * NSEC_PER_USEC,
 	    .latency_sigma = 0.25 } },
 	{ MEMORY, { .model = "memory", .max_io_bytes = 1280 << 10, .queue_depth = 1023 } },
+	{ REAL,
+	  { .model = "file",
+	    .max_io_bytes = 1024 << 10,
+	    .queue_depth = 128,
+	    .io_engine = IO_ENGINE_AUTO,
+	    .direct = 1 } },
 };
-#define MODELS "rate, ebs, nvme, memory"
+#define MODELS "rate, ebs, nvme, memory" /* that a machine can have */
 
 static const struct defaults *defaults_of(const char *model)
 {
@@ -121,6 +135,7 @@ static double key_load(const struct key *k, const struct device_config *c)
 
 	switch (k->kind) {
 	case KEY_WHOLE:
+	case KEY_NAME:
 		return *(const u32 *)field / k->scale;
 	case KEY_TIME:
 		return (double)*(const u64 *)field / k->scale;
@@ -137,6 +152,7 @@ static void key_store(const struct key *k, struct device_config *c, double value
 
 	switch (k->kind) {
 	case KEY_WHOLE:
+	case KEY_NAME:
 		*(u32 *)field = (u32)(value * k->scale);
 		break;
 	case KEY_TIME:
@@ -169,6 +185,14 @@ static bool key_parse(const struct key *k, const char *text, double *value)
 {
 	u64 bytes;
 
+	if (k->kind == KEY_NAME) {
+		for (size_t i = 0; i < ARRAY_SIZE(io_engine_names); i++)
+			if (!strcmp(text, io_engine_names[i])) {
+				*value = (double)i;
+				return true;
+			}
+		return false;
+	}
 	if (k->kind == KEY_SIZE) {
 		if (units_parse_bytes(text, &bytes))
 			return false;
@@ -181,21 +205,23 @@ static bool key_parse(const struct key *k, const char *text, double *value)
 	return *value >= k->min && *value <= k->max;
 }
 
-static int read_key(struct device_config *c, const struct key *k, const struct ini *ini,
-		    const struct ini_entry *entry, struct err *e)
+/* `file` may be NULL, for a key that stands in none. */
+static int set_key(struct device_config *c, const struct key *k, const char *text, const char *file,
+		   int line, struct err *e)
 {
 	double value;
 
-	if (!key_parse(k, entry->value, &value))
-		return err_set(e, ini->path, entry->line,
-			       "%s = %s: must be a %snumber from %.15g to %.15g %s", k->name,
-			       entry->value, k->kind == KEY_WHOLE ? "whole " : "", k->min, k->max,
-			       k->unit);
-	key_store(k, c, value);
-	return 0;
+	if (key_parse(k, text, &value)) {
+		key_store(k, c, value);
+		return 0;
+	}
+	if (k->kind == KEY_NAME)
+		return err_set(e, file, line, "%s = %s: must be %s", k->name, text, k->unit);
+	return err_set(e, file, line, "%s = %s: must be a %snumber from %.15g to %.15g %s", k->name,
+		       text, k->kind == KEY_WHOLE ? "whole " : "", k->min, k->max, k->unit);
 }
 
-static int refuse(const struct ini *ini, const struct ini_entry *entry, const struct defaults *d,
+static int refuse(const char *key, const char *file, int line, const struct defaults *d,
 		  struct err *e)
 {
 	const char *names[ARRAY_SIZE(keys) + 2] = { "model", "name" };
@@ -212,11 +238,22 @@ static int refuse(const struct ini *ini, const struct ini_entry *entry, const st
 		names[count++] = k->name;
 		snprintf(takes + length, sizeof(takes) - length, ", %s", k->name);
 	}
-	nearest = err_nearest(entry->key, names, count);
-	return err_set(e, ini->path, entry->line,
-		       "unknown key \"%s\"%s%s%s for a device of model \"%s\", which takes %s",
-		       entry->key, nearest ? " (did you mean \"" : "", nearest ? nearest : "",
+	nearest = err_nearest(key, names, count);
+	return err_set(e, file, line,
+		       "unknown key \"%s\"%s%s%s for a device of model \"%s\", which takes %s", key,
+		       nearest ? " (did you mean \"" : "", nearest ? nearest : "",
 		       nearest ? "\"?)" : "", d->config.model, takes);
+}
+
+int device_config_set(struct device_config *c, const char *key, const char *value, struct err *e)
+{
+	const struct defaults *d = defaults_of(c->model);
+
+	assert(d);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if ((keys[i].models & d->bit) && !strcmp(keys[i].name, key))
+			return set_key(c, &keys[i], value, NULL, 0, e);
+	return refuse(key, NULL, 0, d, e);
 }
 
 static int read_model(const struct ini *ini, struct ini_section *section,
@@ -229,11 +266,15 @@ static int read_model(const struct ini *ini, struct ini_section *section,
 		return err_set(e, ini->path, section->line,
 			       "section [%s] says no model; the models are " MODELS, section->name);
 	*out = defaults_of(entry->value);
+	if (*out && (*out)->bit == REAL)
+		return err_set(e, ini->path, entry->line,
+			       "model = %s: exists in the real world only; the models are " MODELS,
+			       entry->value);
 	if (*out)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++)
 		names[i] = defaults[i].config.model;
-	nearest = err_nearest(entry->value, names, ARRAY_SIZE(names));
+	nearest = err_nearest(entry->value, names, ARRAY_SIZE(names) - 1); /* file is the last */
 	return err_set(e, ini->path, entry->line,
 		       "model = %s: no such model%s%s%s; the models are " MODELS, entry->value,
 		       nearest ? ", did you mean " : "", nearest ? nearest : "",
@@ -260,7 +301,7 @@ int device_config_read(struct device_config *c, const struct ini *ini, struct in
 		       struct err *e)
 {
 	const struct ini_entry *entry, *speed = NULL;
-	const struct defaults *d;
+	const struct defaults *d = NULL;
 	int error = read_model(ini, section, &d, e);
 
 	if (error)
@@ -276,7 +317,7 @@ int device_config_read(struct device_config *c, const struct ini *ini, struct in
 		entry = ini_get(section, k->name);
 		if (!entry)
 			continue;
-		error = read_key(c, k, ini, entry, e);
+		error = set_key(c, k, entry->value, ini->path, entry->line, e);
 		if (error || k->field != FIELD(bytes_per_s))
 			continue;
 		if (speed)
@@ -287,6 +328,7 @@ int device_config_read(struct device_config *c, const struct ini *ini, struct in
 	}
 	for (size_t i = 0; !error && i < section->entry_count; i++)
 		if (!section->entries[i].used)
-			error = refuse(ini, &section->entries[i], d, e);
+			error = refuse(section->entries[i].key, ini->path, section->entries[i].line,
+				       d, e);
 	return error;
 }

@@ -6,38 +6,57 @@
 #include "device/device.h"
 #include "device/wbt.h"
 
-/* How a model serves: rate.c, ebs.c, nvme.c, memory.c. */
+/* How a model serves: rate.c, ebs.c, nvme.c, memory.c, file.c. */
 struct device_ops {
 	const char *name;
 	bool immediate;    /* answers within device_submit(), in any world */
+	bool real;         /* has start() instead of serve(), and is of the real world */
 	size_t state_size; /* of what device.state points to, zeroed before init() */
 	int (*init)(struct device *d);
 	/*
-	 * When io, split into `parts` requests, would be answered if it arrived at `now`
-	 * (world time, never before that of the call before). Called once per I/O.
+	 * When a request of io, of so many bytes, would be answered if it arrived at `now`
+	 * (world time, never before that of the call before). Called once per request.
 	 */
-	u64 (*serve)(struct device *d, const struct io *io, u32 parts, u64 now);
+	u64 (*serve)(struct device *d, const struct io *io, u32 bytes, u64 now);
+	/*
+	 * Executes io and then calls device_done(). Unless the submitter waits for it, in which
+	 * case it is executed at once, that comes from a thread of the model's. An I/O that has an
+	 * error already only gets device_done().
+	 */
+	void (*start)(struct device *d, struct io *io, bool waited);
+	void (*describe)(const struct device *d, char *text, size_t size);
 	void (*finish)(struct device *d);
 };
 
-extern const struct device_ops rate_ops, ebs_ops, nvme_ops, memory_ops;
+extern const struct device_ops rate_ops, ebs_ops, nvme_ops, memory_ops, file_ops;
+
+/* A part of an I/O in flight at a simulated device, or free. */
+struct device_request {
+	struct sim_event event;
+	struct io *io;
+	u64 submit_ns; /* when it got into the queue */
+	struct device_request *next;
+};
 
 struct device {
 	struct device_config config; /* changes only while idle */
 	const struct device_ops *ops;
 	void *state; /* the model's */
-	int (*fault)(void *ctx, const struct io *io);
-	void *fault_ctx;
 	/*
 	 * Protects all below and *state. Innermost; nothing is taken under it. Matters only
 	 * in the real world: in the simulated one tasks run to completion.
 	 */
 	struct spinlock lock;
+	int (*fault)(void *ctx, const struct io *io);
+	void *fault_ctx;
+	struct device_request *requests; /* [queue_depth], of the models that queue */
+	struct device_request *free_request;
 	struct list_node waiting; /* I/Os whose submitters are parked, first come first */
 	struct device_stats stats;
 	struct wbt wbt;
 	u64 arrival_ns;            /* of the newest I/O */
 	u64 busy_from, busy_until; /* the stretch of busy time that is not in stats.busy_ns */
+	u64 active;                /* file: I/Os that were started and are not done */
 	u64 stores;
 };
 
@@ -48,7 +67,7 @@ u32 device_part_bytes(const struct device *d, const struct io *io, u32 i);
 /* True if every value the model reads is within its range. */
 bool device_config_valid(const struct device_config *c);
 
-/* What io does to its store when it succeeds. 0 or a negative errno, then nothing changed. */
-int store_apply(const struct io *io);
+/* io, which the model was told to start, has ended. */
+void device_done(struct device *d, struct io *io, int error);
 
 #endif

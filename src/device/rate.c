@@ -22,19 +22,15 @@ static int rate_init(struct device *d)
 	return 0;
 }
 
-static u64 rate_serve(struct device *d, const struct io *io, u32 parts, u64 now)
+static u64 rate_serve(struct device *d, const struct io *io, u32 bytes, u64 now)
 {
 	struct rate *r = d->state;
-	u64 end = now;
+	fine_ns cost = bytes * r->per_byte;
 
 	if (io->op == IO_FLUSH)
 		return now;
-	for (u32 i = 0; i < parts; i++) {
-		fine_ns cost = device_part_bytes(d, io, i) * r->per_byte;
-
-		end = server_take(&r->server, now, cost > r->per_io ? cost : r->per_io);
-	}
-	return end + d->config.latency_ns;
+	return server_take(&r->server, now, cost > r->per_io ? cost : r->per_io) +
+	       d->config.latency_ns + d->config.path_ns;
 }
 
 const struct device_ops rate_ops = {

@@ -269,7 +269,18 @@ int engine_sync(struct engine *e)
 
 u64 engine_drop_caches(struct engine *e)
 {
-	return cache_drop_clean(&e->cache);
+	u64 dropped = cache_drop_clean(&e->cache);
+	struct list_node *n;
+
+	mutex_lock(&e->inodes_lock);
+	list_for_each (n, &e->inodes) {
+		struct inode *inode = list_entry(n, struct inode, all);
+
+		if (!inode->m.pages) /* Linux drops the inode: where its last pass stopped is forgotten */
+			inode->m.write_cursor = 0;
+	}
+	mutex_unlock(&e->inodes_lock);
+	return dropped;
 }
 
 bool engine_audit(struct engine *e, char *why, size_t why_size)

@@ -78,6 +78,7 @@ static void truncate_pages(struct inode *inode, u64 size)
 int inode_truncate(struct inode *inode, u64 size_bytes)
 {
 	u64 old;
+	int rc = 0;
 
 	if (size_bytes > FILE_MAX_BYTES)
 		return -EFBIG;
@@ -85,14 +86,14 @@ int inode_truncate(struct inode *inode, u64 size_bytes)
 	old = size_now(inode);
 	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
 	/* again, for what readers that had seen the old size brought back in the first time */
-	for (unsigned i = 0; i < 2 && size_bytes < old; i++) {
+	for (unsigned i = 0; i < 2 && size_bytes < old && !rc; i++) {
 		truncate_pages(inode, size_bytes);
-		store_truncate(inode->m.store, size_bytes);
+		rc = store_truncate(inode->m.store, size_bytes);
 	}
 	if (size_bytes > old)
-		store_truncate(inode->m.store, size_bytes);
+		rc = store_truncate(inode->m.store, size_bytes);
 	rwsem_unlock(&inode->lock);
-	return 0;
+	return rc;
 }
 
 int inode_lay_out(struct inode *inode, u64 size_bytes)

@@ -334,6 +334,18 @@ static int read_flag(const struct experiment *x, struct ini_section *s, const ch
 		       entry->value);
 }
 
+/* "linger = 600ms": in Linux the device goes on while a tool sets about reading its counters. */
+static int read_linger(const struct experiment *x, struct phase *p, struct ini_section *s,
+		       struct err *e)
+{
+	const struct ini_entry *entry = ini_get(s, "linger");
+
+	if (!entry || !units_parse_time(entry->value, NSEC_PER_SEC, &p->linger_ns))
+		return 0;
+	return err_set(e, x->path, entry->line, "linger cannot be \"%s\", only a time, as 600ms",
+		       entry->value);
+}
+
 int experiment_phase_key(struct experiment *x, const char *key, const char *value,
 			 const struct origin *at, struct setting *out, struct err *e)
 {
@@ -384,8 +396,9 @@ static int read_phase_settings(struct experiment *x, struct phase *p, struct ini
 
 static int read_phase(struct experiment *x, struct ini_section *s, struct err *e)
 {
-	static const char *const known[] = { "job", "line", "measure", "sync_after",
-					     "drop_caches_after" };
+	static const char *const known[] = {
+		"job", "line", "measure", "sync_after", "drop_caches_after", "linger"
+	};
 	struct phase *p = &x->phases[x->phase_count];
 	int error;
 
@@ -399,7 +412,9 @@ static int read_phase(struct experiment *x, struct ini_section *s, struct err *e
 	    read_flag(x, s, "sync_after", &p->sync_after, e) ||
 	    read_flag(x, s, "drop_caches_after", &p->drop_caches_after, e))
 		return -EINVAL;
-	error = read_phase_jobs(x, p, s, e);
+	error = read_linger(x, p, s, e);
+	if (!error)
+		error = read_phase_jobs(x, p, s, e);
 	if (!error)
 		error = read_phase_settings(x, p, s, e);
 	if (!error)

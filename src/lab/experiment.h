@@ -24,6 +24,7 @@ struct phase {
 	const struct jobs *jobs;
 	struct origin job_at; /* where its jobs were named */
 	bool measure, sync_after, drop_caches_after;
+	u64 linger_ns;            /* after the jobs, until what the device did is read */
 	struct settings settings; /* of the device and vm, while this phase lasts */
 };
 

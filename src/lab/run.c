@@ -33,6 +33,8 @@ struct run {
 	/* of the measured phase */
 	struct engine_stats before, after;
 	struct device_stats device_before[ENGINE_DEVICES_MAX], device_after[ENGINE_DEVICES_MAX];
+	/* when what they did is read, a little later */
+	struct device_stats device_read[ENGINE_DEVICES_MAX];
 	struct job_dir_stats reads, writes;
 	struct hist syncs;
 	u64 started_ns, ended_ns;
@@ -72,6 +74,9 @@ static void end_measuring(struct run *r, const struct job_results *results)
 	engine_stats(r->rig.engine, &r->after);
 	look_at_devices(r, r->device_after);
 	r->ended_ns = world_now();
+	if (r->x->phases[r->x->measured].linger_ns)
+		world_sleep_until(r->ended_ns + r->x->phases[r->x->measured].linger_ns);
+	look_at_devices(r, r->device_read);
 	job_results_total(results, JOB_DIR_READ, &r->reads);
 	job_results_total(results, JOB_DIR_WRITE, &r->writes);
 	hist_init(&r->syncs);
@@ -157,10 +162,10 @@ static void run_phase(struct run *r, size_t i)
 	snprintf(doing, sizeof(doing), "phase %s", p->name);
 	if (failed(r, error, doing))
 		return;
-	if (p->measure)
-		end_measuring(r, &results);
 	if (r->recorder)
 		end_recording(r, &results);
+	if (p->measure)
+		end_measuring(r, &results);
 	for (size_t row = 0; row < results.count && !r->out->error; row++) {
 		const struct job_result *job = &results.rows[row];
 
@@ -230,9 +235,12 @@ static void put_pages(struct metrics *to, enum metric m, u64 pages)
  */
 static void put_write_factor(const struct run *r, struct metrics *to)
 {
-	double device = to->value[METRIC_DEVICE_WRITE_BYTES];
+	double device = 0;
 	double owed = (double)r->after.debt - (double)r->before.debt;
 
+	for (u32 i = 0; i < r->c->setup.device_count; i++)
+		device +=
+			(double)(r->device_after[i].write_bytes - r->device_before[i].write_bytes);
 	metric_put(to, METRIC_WRITE_FACTOR,
 		   fmax(0, device + owed * PAGE_SIZE) / (double)r->writes.bytes);
 }
@@ -245,7 +253,7 @@ static void put_syncs(const struct run *r, struct metrics *to)
 
 static void put_device(const struct run *r, u32 i, struct metrics *to)
 {
-	const struct device_stats *a = &r->device_after[i], *b = &r->device_before[i];
+	const struct device_stats *a = &r->device_read[i], *b = &r->device_before[i];
 	double ns = (double)(r->ended_ns - r->started_ns);
 
 	metric_put(to, METRIC_DEVICE_READS, (double)(a->reads - b->reads));
@@ -253,7 +261,7 @@ static void put_device(const struct run *r, u32 i, struct metrics *to)
 	metric_put(to, METRIC_DEVICE_READ_BYTES, (double)(a->read_bytes - b->read_bytes));
 	metric_put(to, METRIC_DEVICE_WRITE_BYTES, (double)(a->write_bytes - b->write_bytes));
 	metric_put(to, METRIC_DEVICE_BUSY,
-		   ns > 0 ? 100 * (double)(a->busy_ns - b->busy_ns) / ns : 0);
+		   ns > 0 ? 100 * (double)(r->device_after[i].busy_ns - b->busy_ns) / ns : 0);
 }
 
 /* Each device's figures, their sums, and how busy the busiest was. */

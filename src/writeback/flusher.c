@@ -184,7 +184,6 @@ static void check_background(struct wb *wb)
 
 static void run_once(struct wb *wb)
 {
-	u64 interval_ns = wb->all->vm.dirty_writeback_centisecs * 10ull * NSEC_PER_MSEC;
 	struct wb_work *work;
 
 	atomic_store(&wb->running, 1);
@@ -199,27 +198,9 @@ static void run_once(struct wb *wb)
 	check_old_data(wb);
 	check_background(wb);
 	spin_lock(&wb->list_lock);
-	wb->wake_ns = wb->dirty_inodes && interval_ns ? world_now() + interval_ns : WORLD_NEVER;
+	wb->wake_ns = wb->dirty_inodes ? wb_periodic_ns(wb->all) : WORLD_NEVER;
 	spin_unlock(&wb->list_lock);
 	atomic_store(&wb->running, 0);
-}
-
-/* The delayed bandwidth update (5.4 c), if it is due; returns when it will be. */
-static u64 delayed_update(struct wb *wb)
-{
-	u64 now = world_jiffies(), due;
-
-	spin_lock(&wb->bw_lock);
-	due = wb->bw_due;
-	if (due && now >= due)
-		wb->bw_due = 0;
-	spin_unlock(&wb->bw_lock);
-	if (!due)
-		return WORLD_NEVER;
-	if (now < due)
-		return world_now() + (due - now) * (NSEC_PER_SEC / world_hz());
-	wb_update_bandwidth(wb);
-	return WORLD_NEVER;
 }
 
 void flusher_run(void *arg)
@@ -228,7 +209,7 @@ void flusher_run(void *arg)
 
 	for (;;) {
 		u32 seen = atomic_load(&wb->wakeups);
-		u64 update = delayed_update(wb), wake;
+		u64 update = wb_delayed_update(wb), wake;
 		bool stop;
 
 		spin_lock(&wb->list_lock);

@@ -10,6 +10,12 @@
  * Above it the task owes time: pages / (rate that balances * position ratio), less the
  * time it spent otherwise since its last pause, and sleeps that off in whole ticks.
  *
+ * An update of the estimates takes a few microseconds, and Linux does not look again whether it
+ * is due once it has the lock: a task on another CPU that looks meanwhile does it too, over a time
+ * of one tick in which next to nothing was dirtied. Tasks that sleep wake in the same tick, so
+ * this is frequent. Here it happens in the simulated world, where tasks on two CPUs that look within the
+ * time of an update follow each other.
+ *
  * The policy's accounting decides what is read as dirty and what a write is charged; the
  * law is the same.
  */
@@ -112,6 +118,15 @@ static void wake_flusher(struct wb *wb)
 		wb_wake(wb);
 }
 
+/* Whether another CPU's update has not ended yet. bw_lock held. */
+static bool meets_update(const struct wb *wb)
+{
+	u64 now = world_now(), other = wb->bw_update_ns;
+
+	return world_is_sim() && other &&
+	       max_u64(now, other) - min_u64(now, other) < world_current->cost_ns[COST_ESTIMATE];
+}
+
 /* Step 6, and the reading of what it updates. Returns dirty_ratelimit; *avg_bw too. */
 static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 {
@@ -123,7 +138,7 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 	bool due;
 
 	spin_lock(&wb->bw_lock);
-	due = bandwidth_due(&wb->bw, k->now, hz);
+	due = bandwidth_due(&wb->bw, k->now, hz) || meets_update(wb);
 	spin_unlock(&wb->bw_lock);
 	if (due) {
 		spin_lock(&all->lock);
@@ -131,7 +146,7 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 		spin_unlock(&all->lock);
 	}
 	spin_lock(&wb->bw_lock);
-	if (due && bandwidth_due(&wb->bw, k->now, hz)) {
+	if (due && (bandwidth_due(&wb->bw, k->now, hz) || meets_update(wb))) {
 		u64 elapsed = bandwidth_elapsed(&wb->bw, k->now);
 		struct ratelimit_inputs in = {
 			.pos_ratio = k->pos_ratio,
@@ -139,6 +154,8 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 			.goal = position_goal(&k->at),
 		};
 
+		wb->bw_update_ns = world_now();
+		world_spend(COST_ESTIMATE, 1);
 		ratelimit_update(&wb->bw, &in);
 		bandwidth_update_write(&wb->bw, elapsed, written, hz);
 		bandwidth_stamp(&wb->bw, k->now, dirtied, written);

@@ -49,9 +49,11 @@ static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool l
 	spin_lock(&wb->bw_lock);
 	assert(wb->inodes_in_flight > 0);
 	wb->inodes_in_flight--;
-	arm = !wb->bw_due;
+	arm = !atomic_load_explicit(&wb->bw_due, memory_order_relaxed);
 	if (arm)
-		wb->bw_due = world_jiffies() + bandwidth_interval(world_hz());
+		atomic_store_explicit(&wb->bw_due,
+				      world_timer_jiffies(bandwidth_interval(world_hz())),
+				      memory_order_relaxed);
 	spin_unlock(&wb->bw_lock);
 	if (arm)
 		wb_rearm(wb);
@@ -339,16 +341,38 @@ bool wb_over_background(struct wb *wb)
 	return dirty > l.bg || dirty_seen(wb) > wb_threshold(wb, l.bg, dirty);
 }
 
-void wb_update_bandwidth(struct wb *wb)
+/* An update of the bandwidth alone, bw_lock held. */
+static void update_bandwidth(struct wb *wb, u64 now)
 {
 	const struct policy *p = &wb->all->policy;
-	u64 now = world_jiffies(), written = account_written(p, &wb->ledger);
-	u32 hz = world_hz();
+	u64 written = account_written(p, &wb->ledger);
+
+	bandwidth_update_write(&wb->bw, bandwidth_elapsed(&wb->bw, now), written, world_hz());
+	bandwidth_stamp(&wb->bw, now, account_dirtied(p, &wb->ledger), written);
+}
+
+void wb_update_bandwidth(struct wb *wb)
+{
+	u64 now = world_jiffies();
 
 	spin_lock(&wb->bw_lock);
-	if (bandwidth_due(&wb->bw, now, hz)) {
-		bandwidth_update_write(&wb->bw, bandwidth_elapsed(&wb->bw, now), written, hz);
-		bandwidth_stamp(&wb->bw, now, account_dirtied(p, &wb->ledger), written);
-	}
+	if (bandwidth_due(&wb->bw, now, world_hz()))
+		update_bandwidth(wb, now);
 	spin_unlock(&wb->bw_lock);
+}
+
+u64 wb_delayed_update(struct wb *wb)
+{
+	u64 due = atomic_load_explicit(&wb->bw_due, memory_order_relaxed), now;
+
+	if (!due)
+		return WORLD_NEVER;
+	now = world_jiffies();
+	if (now < due)
+		return world_jiffies_ns(due);
+	spin_lock(&wb->bw_lock);
+	atomic_store_explicit(&wb->bw_due, 0, memory_order_relaxed);
+	update_bandwidth(wb, now);
+	spin_unlock(&wb->bw_lock);
+	return WORLD_NEVER;
 }

@@ -117,8 +117,9 @@ struct wb {
 	/* under policy.wb_counters per-cpu: dirty pages that each CPU keeps to itself ([cpus], else
 	 * NULL), those that are seen, and all of them at the last look */
 	s64 *unseen, seen, sampled;
+	u64 bw_update_ns; /* when the throttle last began to update them */
 	u64 inodes_in_flight;
-	u64 bw_due; /* jiffies of a delayed update; 0: none */
+	_Atomic u64 bw_due; /* jiffies of a delayed update; 0: none; changes under the lock */
 
 	struct proportion proportion; /* writeback.lock */
 };
@@ -218,6 +219,8 @@ u64 wb_stat_batch(const struct writeback *all);
 u64 wb_stat_error(const struct writeback *all);
 /* Updates the bandwidth estimate if 200 ms have passed (5.4 b). */
 void wb_update_bandwidth(struct wb *wb);
+/* Does the delayed update (5.4 c) if it is due, however short ago the last was; when it will be. */
+u64 wb_delayed_update(struct wb *wb);
 u64 wb_avg_bandwidth(struct wb *wb);
 
 extern const struct mapping_ops inode_mapping_ops;
@@ -242,6 +245,8 @@ void inode_detach(struct inode *inode);
 void wb_wake(struct wb *wb);
 /* Makes the flusher look at its deadlines anew, not work. Callable from events, under locks. */
 void wb_rearm(struct wb *wb);
+/* When the flusher wakes by itself if its timer is set now; WORLD_NEVER if it never does. */
+u64 wb_periodic_ns(const struct writeback *all);
 void wb_queue_work(struct wb *wb, struct wb_work *work);
 /* Moves expired inodes to `io`: those dirtied at or before `cutoff` (jiffies). list_lock held. */
 void wb_queue_io(struct wb *wb, u64 cutoff);

@@ -231,6 +231,7 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 	while (!stopped && next_page(m, pass, at, &page) && page <= last) {
 		if (take_folio(&b, pass, page, runs, &at))
 			stopped = !pass->sync && !pass->tagged && pass->budget <= 0;
+		wb_delayed_update(inode->wb); /* the flusher may be busy for longer */
 		world_breathe();
 	}
 	submit_pending(&b);

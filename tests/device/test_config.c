@@ -102,6 +102,9 @@ static void test_model_refused(void **state)
 	       "nvme, memory");
 	refuse("[device]\nmodel = floppy\n",
 	       "m.ini:2: model = floppy: no such model; the models are rate, ebs, nvme, memory");
+	refuse("[device]\nmodel = file\n", "m.ini:2: model = file: exists in the real world only; "
+					   "the models are rate, ebs, nvme, "
+					   "memory");
 }
 
 static void test_key_refused(void **state)
@@ -110,7 +113,7 @@ static void test_key_refused(void **state)
 	refuse("[device]\nmodel = rate\n\nchannels = 4\n",
 	       "m.ini:4: unknown key \"channels\" for a device of model \"rate\", which takes "
 	       "model, name, max_sectors_kb, nr_requests, wbt_lat_us, write_cache, iops, mbps, "
-	       "bandwidth, latency_us");
+	       "bandwidth, latency_us, path_us");
 	refuse("[device]\nmodel = ebs\niosp = 4\n",
 	       "m.ini:3: unknown key \"iosp\" (did you mean \"iops\"?) for a device of model "
 	       "\"ebs\", which takes model, name, max_sectors_kb, nr_requests, wbt_lat_us, "
@@ -205,7 +208,7 @@ static void test_init_and_create(void **state)
 	assert_int_equal(device_config_init(&c, "tape"), -EINVAL);
 	assert_int_equal(device_config_init(&c, "rate"), 0);
 	assert_string_equal(c.name, "rate");
-	/* In the real world only memory can be. */
+	/* In the real world only memory and file can be. */
 	assert_int_equal(device_create(&c, &d), -ENOTSUP);
 	c.iops = 0;
 	assert_int_equal(device_create(&c, &d), -EINVAL);
@@ -227,6 +230,46 @@ static void test_init_and_create(void **state)
 	device_destroy(d);
 }
 
+static void set(struct device_config *c, const char *key, const char *value, const char *message)
+{
+	struct err e = { "" };
+
+	assert_int_equal(device_config_set(c, key, value, &e), *message ? -EINVAL : 0);
+	assert_string_equal(e.text, message);
+}
+
+static void test_set(void **state)
+{
+	struct device_config c;
+
+	(void)state;
+	assert_int_equal(device_config_init(&c, "file"), 0);
+	assert_int_equal(c.io_engine, IO_ENGINE_AUTO);
+	assert_int_equal(c.direct, 1);
+	set(&c, "io_engine", "threads", "");
+	assert_int_equal(c.io_engine, IO_ENGINE_THREADS);
+	set(&c, "io_engine", "uring", "");
+	assert_int_equal(c.io_engine, IO_ENGINE_URING);
+	set(&c, "io_engine", "auto", "");
+	assert_int_equal(c.io_engine, IO_ENGINE_AUTO);
+	set(&c, "io_engine", "aio", "io_engine = aio: must be auto, uring or threads");
+	set(&c, "io_engine", "", "io_engine = : must be auto, uring or threads");
+	set(&c, "max_io_kb", "256", "");
+	assert_int_equal(c.max_io_bytes, 256 << 10);
+	set(&c, "queue_depth", "0",
+	    "queue_depth = 0: must be a whole number from 1 to 4096 requests");
+	set(&c, "queue_depth", "7", "");
+	assert_int_equal(c.queue_depth, 7);
+	set(&c, "direct", "0", "");
+	assert_int_equal(c.direct, 0);
+	set(&c, "direkt", "0",
+	    "unknown key \"direkt\" (did you mean \"direct\"?) for a device of model \"file\", "
+	    "which takes model, name, max_io_kb, queue_depth, io_engine, direct");
+	set(&c, "iops", "5",
+	    "unknown key \"iops\" for a device of model \"file\", which takes model, name, "
+	    "max_io_kb, queue_depth, io_engine, direct");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +280,7 @@ int main(void)
 		cmocka_unit_test(test_values_refused),
 		cmocka_unit_test(test_what_others_read_is_theirs),
 		cmocka_unit_test(test_init_and_create),
+		cmocka_unit_test(test_set),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ static void do_truncate(struct store *s, struct model *m, struct rng *r)
 
 	if (rng_below(r, 2))
 		size = max_u64(size, m->size); /* keep it from being empty most of the time */
-	store_truncate(s, size);
+	assert_int_equal(store_truncate(s, size), 0);
 	if (size < m->size)
 		memset(m->bytes + size, 0, BYTES - size);
 	if (size < m->size)
@@ -96,7 +96,7 @@ static void do_punch(struct store *s, struct model *m, struct rng *r)
 	u64 page = rng_below(r, PAGES), n = 1 + rng_below(r, rng_below(r, 20) ? 8 : 700);
 
 	n = min_u64(n, PAGES - page);
-	store_punch(s, page, n);
+	assert_int_equal(store_punch(s, page, n), 0);
 	memset(m->bytes + page * PAGE_SIZE, 0, n * PAGE_SIZE);
 	memset(m->written + page, 0, n * sizeof(bool));
 }
@@ -235,11 +235,12 @@ static void test_sizes(void **state)
 	rig_submit(&io, s, IO_WRITE, STORE_SIZE_MAX + 1, 1);
 	assert_int_equal(io.error, -EFBIG);
 	assert_int_equal(store_size(s), STORE_SIZE_MAX);
-	store_truncate(s, STORE_SIZE_MAX - 3);
-	store_truncate(s, STORE_SIZE_MAX);
+	assert_int_equal(store_truncate(s, STORE_SIZE_MAX + 1), -EFBIG);
+	assert_int_equal(store_truncate(s, STORE_SIZE_MAX - 3), 0);
+	assert_int_equal(store_truncate(s, STORE_SIZE_MAX), 0);
 	store_peek(s, STORE_SIZE_MAX - 8, buf, 8);
 	assert_memory_equal(buf, ((u8[]){ 1, 2, 3, 4, 5, 0, 0, 0 }), 8);
-	store_truncate(s, 0);
+	assert_int_equal(store_truncate(s, 0), 0);
 	assert_false(store_any_written(s, 0, ~0ull));
 	rig_close(s);
 }

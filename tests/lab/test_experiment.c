@@ -372,7 +372,8 @@ static void wrong_cases_are_refused(void **state)
 	assert_refused(HEAD "phase.load.device.iosp = 5\n",
 		       "x.ini:12: unknown key \"iosp\" (did you mean \"iops\"?) for a device of "
 		       "model \"rate\", which takes model, name, max_sectors_kb, nr_requests, "
-		       "wbt_lat_us, write_cache, iops, mbps, bandwidth, latency_us");
+		       "wbt_lat_us, write_cache, iops, mbps, bandwidth, latency_us, "
+		       "path_us");
 	assert_refused(HEAD "phase.load.device.model = nvme\n",
 		       "x.ini:12: a phase cannot change the model of the device");
 }

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Stores of a caller's own making: each operation is one of the caller's functions, or, where
+ * that is absent, what device.h says it then is. An I/O reaches them in calls of at most the
+ * device's max_io_bytes.
+ */
+#include "base/bits.h"
+#include "device/model.h"
+#include "device/real_store.h"
+#include <errno.h>
+#include <stdlib.h>
+
+struct custom_store {
+	struct real_store real;
+	struct store_backing backing;
+	void *ctx;
+};
+
+static struct custom_store *custom_of(struct real_store *r)
+{
+	return container_of(r, struct custom_store, real);
+}
+
+static struct custom_store *custom_of_store(struct store *s)
+{
+	return custom_of(real_store_of(s));
+}
+
+static ssize_t custom_move(struct real_store *r, enum io_op op, struct iovec *vec, unsigned count,
+			   size_t length, u64 offset)
+{
+	struct custom_store *c = custom_of(r);
+
+	(void)length;
+	if (op == IO_READ)
+		return c->backing.read(c->ctx, vec, count, offset);
+	return c->backing.write ? c->backing.write(c->ctx, vec, count, offset) : -EROFS;
+}
+
+static int custom_flush(struct real_store *r)
+{
+	struct custom_store *c = custom_of(r);
+
+	return c->backing.flush ? c->backing.flush(c->ctx) : 0;
+}
+
+static void custom_destroy(struct store *s)
+{
+	struct custom_store *c = custom_of_store(s);
+
+	if (c->backing.close)
+		c->backing.close(c->ctx);
+	free(c);
+}
+
+static int custom_truncate(struct store *s, u64 size_bytes)
+{
+	struct custom_store *c = custom_of_store(s);
+	int error = 0;
+
+	if (c->backing.truncate)
+		error = c->backing.truncate(c->ctx, size_bytes);
+	else if (size_bytes < real_store_size(s))
+		error = -EOPNOTSUPP;
+	if (!error)
+		real_store_resized(&c->real, size_bytes);
+	return error;
+}
+
+static int custom_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
+{
+	struct custom_store *c = custom_of_store(s);
+
+	return c->backing.reserve ? c->backing.reserve(c->ctx, offset_bytes, length_bytes) : 0;
+}
+
+static int custom_lay_out(struct store *s, u64 size_bytes)
+{
+	int error = size_bytes ? custom_reserve(s, 0, size_bytes) : 0;
+
+	return error || size_bytes <= real_store_size(s) ? error : custom_truncate(s, size_bytes);
+}
+
+static int custom_punch(struct store *s, u64 page, u64 n)
+{
+	return real_store_zero(real_store_of(s), page << PAGE_SHIFT, (page + n) << PAGE_SHIFT);
+}
+
+static const struct real_ops custom_real_ops = {
+	.move = custom_move,
+	.flush = custom_flush,
+};
+
+static const struct store_ops custom_ops = {
+	.destroy = custom_destroy,
+	.size = real_store_size,
+	.truncate = custom_truncate,
+	.set_end = real_store_set_end,
+	.any_written = real_store_any_written,
+	.lay_out = custom_lay_out,
+	.reserve = custom_reserve,
+	.punch = custom_punch,
+	.execute = real_store_execute,
+};
+
+int store_open_custom(struct device *d, const struct store_backing *ops, void *ctx,
+		      struct store **out)
+{
+	struct custom_store *c;
+	u64 size = 0;
+	int error = 0;
+
+	if (!d->ops->real || !ops->read)
+		return -EINVAL;
+	if (ops->size)
+		error = ops->size(ctx, &size);
+	if (!error && size > STORE_SIZE_MAX)
+		error = -EFBIG;
+	if (error)
+		return error;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->backing = *ops;
+	c->ctx = ctx;
+	real_store_init(&c->real, d, &custom_ops, &custom_real_ops, size);
+	c->real.max_move_bytes = d->config.max_io_bytes;
+	*out = &c->real.store;
+	return 0;
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A store that is a file: its opening, its size and its room on the device. How its bytes move
+ * stands in store_fd_io.c.
+ *
+ * Room: a write that the cache has accepted must not find the device full later, so room is made
+ * before (fallocate, keeping the size). That costs a system call and often a transaction of the
+ * file system, so one range is remembered that is known to have room, and more is made than asked
+ * for: an eighth of the file, between 64 KiB and 16 MiB. A file that was written from end to end
+ * is recognized (SEEK_HOLE) and then costs nothing more. What was made past the end and not used
+ * is given back at the end, by setting the size to what it is.
+ */
+#include "device/store_fd.h"
+#include "base/bits.h"
+#include "device/file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STEP_MIN (64ull << 10)
+#define STEP_MAX (16ull << 20)
+
+static struct fd_store *fd_store_of_store(struct store *s)
+{
+	return fd_store_of(real_store_of(s));
+}
+
+static int call_fallocate(const struct fd_store *f, int mode, u64 offset, u64 length)
+{
+	int rc;
+
+	do
+		rc = fallocate(f->fd, mode, (off_t)offset, (off_t)length);
+	while (rc && errno == EINTR);
+	return rc ? -errno : 0;
+}
+
+static int call_ftruncate(const struct fd_store *f, u64 size)
+{
+	int rc;
+
+	do
+		rc = ftruncate(f->fd, (off_t)size);
+	while (rc && errno == EINTR);
+	return rc ? -errno : 0;
+}
+
+static int fd_flush(struct real_store *r)
+{
+	return fdatasync(fd_store_of(r)->fd) ? -errno : 0;
+}
+
+static void fd_destroy(struct store *s)
+{
+	struct fd_store *f = fd_store_of_store(s);
+	struct file_device *d = file_device_of(s->device);
+	struct stat st;
+
+	if (!fstat(f->fd, &st) && f->reserved_to > (u64)st.st_size)
+		call_ftruncate(f, (u64)st.st_size);
+	if (f->direct >= 0)
+		close(f->direct);
+	atomic_fetch_sub(f->direct >= 0 ? &d->direct : &d->buffered, 1);
+	close(f->fd);
+	free(f);
+}
+
+static int fd_truncate(struct store *s, u64 size_bytes)
+{
+	struct fd_store *f = fd_store_of_store(s);
+	bool shorter = size_bytes <= real_store_size(s);
+	int error = call_ftruncate(f, size_bytes);
+
+	if (error)
+		return error;
+	real_store_resized(&f->real, size_bytes);
+	if (!shorter)
+		return 0;
+	mutex_lock(&f->lock);
+	f->roomy_to = min_u64(f->roomy_to, size_bytes);
+	f->roomy_from = min_u64(f->roomy_from, f->roomy_to);
+	f->reserved_to = min_u64(f->reserved_to, size_bytes);
+	mutex_unlock(&f->lock);
+	return 0;
+}
+
+static int fd_lay_out(struct store *s, u64 size_bytes)
+{
+	struct fd_store *f = fd_store_of_store(s);
+	int error = 0;
+
+	if (size_bytes && !f->block_device)
+		error = call_fallocate(f, 0, 0, size_bytes);
+	if (error == -EOPNOTSUPP) /* then at least the size */
+		error = size_bytes > real_store_size(s) ? call_ftruncate(f, size_bytes) : 0;
+	else if (f->block_device && size_bytes > real_store_size(s))
+		error = -ENOSPC;
+	if (!error && size_bytes > real_store_size(s))
+		real_store_resized(&f->real, size_bytes);
+	return error;
+}
+
+/* Makes [from, to) known to have room, with what was known if they touch. */
+static void remember_room(struct fd_store *f, u64 from, u64 to)
+{
+	assert(mutex_is_held(&f->lock));
+	if (from <= f->roomy_to && to >= f->roomy_from) {
+		from = min_u64(from, f->roomy_from);
+		to = max_u64(to, f->roomy_to);
+	}
+	f->roomy_from = from;
+	f->roomy_to = to;
+}
+
+/* Whether [from, to) lies within what is written already. */
+static bool is_written(struct fd_store *f, u64 from, u64 to)
+{
+	off_t data, hole;
+
+	if (to > real_store_size(&f->real.store))
+		return false;
+	data = lseek(f->fd, (off_t)from, SEEK_DATA);
+	if (data != (off_t)from)
+		return false;
+	hole = lseek(f->fd, (off_t)from, SEEK_HOLE);
+	if (hole < (off_t)to)
+		return false;
+	remember_room(f, from, (u64)hole);
+	return true;
+}
+
+static int make_room(struct fd_store *f, u64 from, u64 to)
+{
+	u64 size = real_store_size(&f->real.store);
+	u64 step = min_u64(max_u64(size / 8, STEP_MIN), STEP_MAX);
+	u64 more = div_roundup(to, step) * step;
+	int error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, more - from);
+
+	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG) {
+		more = to;
+		error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, more - from);
+	}
+	if (error == -EOPNOTSUPP || error == -ENOSYS) {
+		remember_room(f, 0, STORE_SIZE_MAX); /* it can't be promised: don't ask again */
+		return 0;
+	}
+	if (error)
+		return error;
+	remember_room(f, from, more);
+	f->reserved_to = max_u64(f->reserved_to, more);
+	return 0;
+}
+
+static int fd_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
+{
+	struct fd_store *f = fd_store_of_store(s);
+	u64 to = offset_bytes + length_bytes;
+	int error = 0;
+
+	if (f->block_device)
+		return to > real_store_size(s) ? -ENOSPC : 0;
+	mutex_lock(&f->lock);
+	if (offset_bytes < f->roomy_from || to > f->roomy_to) {
+		/* of a stretch that continues what is known, only the rest */
+		if (offset_bytes >= f->roomy_from && offset_bytes < f->roomy_to)
+			offset_bytes = f->roomy_to;
+		if (!is_written(f, offset_bytes, to))
+			error = make_room(f, offset_bytes, to);
+	}
+	mutex_unlock(&f->lock);
+	return error;
+}
+
+static int fd_punch(struct store *s, u64 page, u64 n)
+{
+	struct fd_store *f = fd_store_of_store(s);
+	u64 from = page << PAGE_SHIFT;
+	u64 to = min_u64(page + n, STORE_SIZE_MAX >> PAGE_SHIFT) << PAGE_SHIFT;
+	int error;
+
+	if (from >= to)
+		return 0;
+	error = call_fallocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from);
+	if (error == -EOPNOTSUPP || error == -ENOSYS)
+		return real_store_zero(&f->real, from, to);
+	if (error)
+		return error;
+	mutex_lock(&f->lock);
+	if (from < f->roomy_to && to > f->roomy_from)
+		f->roomy_from = f->roomy_to = 0;
+	mutex_unlock(&f->lock);
+	return 0;
+}
+
+static const struct real_ops fd_real_ops = {
+	.move = fd_store_move,
+	.flush = fd_flush,
+};
+
+static const struct store_ops fd_ops = {
+	.destroy = fd_destroy,
+	.size = real_store_size,
+	.truncate = fd_truncate,
+	.set_end = real_store_set_end,
+	.any_written = real_store_any_written,
+	.lay_out = fd_lay_out,
+	.reserve = fd_reserve,
+	.punch = fd_punch,
+	.execute = real_store_execute,
+	.is_direct = fd_store_is_direct,
+	.landed = real_store_landed,
+};
+
+/* The size of what fd is open on, or a negative errno. */
+static s64 size_of(int fd, bool *block_device)
+{
+	struct stat st;
+	off_t end;
+
+	if (fstat(fd, &st))
+		return -errno;
+	*block_device = S_ISBLK(st.st_mode);
+	if (S_ISREG(st.st_mode))
+		return st.st_size;
+	if (!S_ISBLK(st.st_mode))
+		return -EINVAL;
+	end = lseek(fd, 0, SEEK_END);
+	return end < 0 ? -errno : end;
+}
+
+int store_open_fd(struct device *d, int fd, struct store **out)
+{
+	struct fd_store *f = NULL;
+	bool block_device = false;
+	s64 size = d->ops == &file_ops ? size_of(fd, &block_device) : -EINVAL;
+	int flags = fcntl(fd, F_GETFL);
+
+	if (size > (s64)STORE_SIZE_MAX)
+		size = -EFBIG;
+	if (size >= 0 && flags & O_APPEND && fcntl(fd, F_SETFL, flags & ~O_APPEND))
+		size = -errno;
+	if (size >= 0 && !(f = calloc(1, sizeof(*f))))
+		size = -ENOMEM;
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
+		return (int)size;
+	}
+	f->fd = fd;
+	f->block_device = block_device;
+	mutex_init(&f->lock, RANK_DEVICE);
+	fd_store_probe(f, d->config.direct);
+	real_store_init(&f->real, d, &fd_ops, &fd_real_ops, (u64)size);
+	atomic_fetch_add(f->direct >= 0 ? &file_device_of(d)->direct : &file_device_of(d)->buffered,
+			 1);
+	*out = &f->real.store;
+	return 0;
+}
