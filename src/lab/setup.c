@@ -564,7 +564,7 @@ int setup_read_vm(struct vm_settings *vm, const struct settings *s, struct err *
 
 const char *setup_device_name(const struct setup_device *d)
 {
-	return d->name[0] ? d->name : d->config.name;
+	return d->name[0] ? d->name : d->config.name[0] ? d->config.name : d->config.model;
 }
 
 const struct setup_device *setup_device_of(const struct setup *s, const char *path)

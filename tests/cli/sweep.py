@@ -207,4 +207,19 @@ def test_mistakes_are_refused():
             'sluice sweep: /nowhere/j: the journal cannot be written: No such file or directory')
 
 
+def test_settings_that_override_each_other_are_remarked_on():
+    done = sluice('sweep', SMALL, '-c', 'sluice', '-s', 'vm.dirty_ratio=20,30', '-s', 'vm.dirty_bytes=32M,64M')
+    equal((done.status, done.err),
+          (0, 'note: vm.dirty_ratio and vm.dirty_bytes override each other: of each point only the later counts\n'))
+
+
+def test_the_page_may_go_to_standard_output():
+    words = ['sweep', SMALL, '-c', 'sluice', '-s', 'device.iops=200,300,400']
+    done = sluice(*words, '--report', '-')
+    equal((done.status, done.err), (0, ''))
+    equal(sluice(*words, '--report', 'r.html').status, 0)
+    with open('r.html') as f:
+        equal(done.out, f.read())
+
+
 program.main(globals())

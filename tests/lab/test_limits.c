@@ -240,6 +240,55 @@ static void a_strict_device_needs_room_for_a_folio(void **state)
 		       "stopped");
 }
 
+/* As experiments/field/strict-limit.ini: 4,095 pages, half of them background. */
+static void a_strict_devices_pace_is_exact(void **state)
+{
+	static const struct {
+		u64 dirty, ratio, allowed;
+	} paces[] = { { 3072, 1024, 25600 }, { 3319, 1009, 25225 }, { 4095, 0, 0 } };
+	struct setup s = plain();
+	struct limits_view v;
+
+	(void)state;
+	s.memory_bytes = 8ull << 30;
+	s.vm.dirty_ratio = 40;
+	s.vm.dirty_background_ratio = 20;
+	s.device[0].bdi.strict_limit = true;
+	s.device[0].bdi.max_bytes = 16 << 20;
+	assert_int_equal(limits_of_setup(&v, &s), 0);
+	assert_int_equal(limits_work_out(&v), 0);
+	assert_int_equal(v.devices[0].most, 4095);
+	for (size_t i = 0; i < ARRAY_SIZE(paces); i++) {
+		struct limits_pace p = limits_pace(&v, &v.devices[0], paces[i].dirty);
+
+		assert_int_equal(p.freerun, 3071);
+		assert_int_equal(p.rate, 25600);
+		assert_int_equal(p.pos_ratio, paces[i].ratio);
+		assert_int_equal(p.allowed, paces[i].allowed);
+	}
+	limits_finish(&v);
+}
+
+static void several_devices_are_all_there(void **state)
+{
+	struct setup s = plain();
+	struct limits_view v;
+
+	(void)state;
+	s.device_count = 2;
+	s.device[1] = s.device[0];
+	strcpy(s.device[1].name, "slow");
+	s.device[1].bdi.max_ratio = 10000;
+	s.device[1].config.bytes_per_s = 1 << 20;
+	assert_int_equal(limits_of_setup(&v, &s), 0);
+	assert_int_equal(limits_work_out(&v), 0);
+	assert_int_equal(v.device_count, 2);
+	assert_string_equal(v.devices[1].name, "slow");
+	assert_int_equal(v.devices[1].most, v.limit / 100);
+	assert_int_equal(v.devices[0].most, v.limit);
+	limits_finish(&v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +300,8 @@ int main(void)
 		cmocka_unit_test(settings_that_cannot_work_are_warned_of),
 		cmocka_unit_test(limits_must_last_for_a_pause),
 		cmocka_unit_test(a_strict_device_needs_room_for_a_folio),
+		cmocka_unit_test(a_strict_devices_pace_is_exact),
+		cmocka_unit_test(several_devices_are_all_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
