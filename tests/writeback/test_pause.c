@@ -104,9 +104,10 @@ static void test_slice(void **state)
 }
 
 /*
- * A writer on a FUSE file system whose device's share of the limit is 0, from a trace (libfuse issue
- * 279, HZ 1000): bdi_dirty=32 dirty_ratelimit=32 (KiB/s) task_ratelimit=0 pause=33, then bdi_dirty=33
- * pause=34. The bandwidth is not in it; it is under 128 pages a second, or pauses were shorter.
+ * A writer on a FUSE file system whose device's share of the limit is 0, from a trace (libfuse
+ * issue 279, HZ 1000): bdi_dirty=32 dirty_ratelimit=32 (KiB/s) task_ratelimit=0 pause=33, then
+ * bdi_dirty=33 pause=34. The bandwidth is not in it; it is under 128 pages a second, or pauses were
+ * shorter.
  */
 static void test_pauses_of_a_fuse_writer(void **state)
 {
