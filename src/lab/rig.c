@@ -22,6 +22,23 @@ static int make_devices(struct rig *r, const struct setup *s, u64 seed)
 	return error;
 }
 
+/* The devices' min parts are taken back before they are given anew: on the way their sum counts. */
+static int set_parts(struct rig *r, const struct setup_device *as)
+{
+	int error = 0;
+
+	for (u32 i = 0; i < r->device_count && !error; i++) {
+		struct bdi_settings none = as[i].bdi;
+
+		none.min_ratio = 0;
+		none.min_bytes = 0;
+		error = engine_set_bdi(r->engine, i, &none);
+	}
+	for (u32 i = 0; i < r->device_count && !error; i++)
+		error = engine_set_bdi(r->engine, i, &as[i].bdi);
+	return error;
+}
+
 static int add_devices(struct rig *r, const struct setup *s)
 {
 	int error = 0;
@@ -29,9 +46,7 @@ static int add_devices(struct rig *r, const struct setup *s)
 	for (u32 i = 0; i < s->device_count && !error; i++)
 		error = engine_add_device(r->engine, r->device[i], s->device[i].bdi.read_ahead_kb,
 					  s->device[i].bdi.strict_limit);
-	for (u32 i = 0; i < s->device_count && !error; i++)
-		error = engine_set_bdi(r->engine, i, &s->device[i].bdi);
-	return error;
+	return error ? error : set_parts(r, s->device);
 }
 
 static int add_files(struct rig *r, const struct setup *s)
@@ -97,7 +112,5 @@ int rig_set(struct rig *r, const struct vm_settings *vm, const struct setup_devi
 		error = device_reconfigure(r->device[i], &config);
 	}
 	engine_set_vm(r->engine, vm); /* before the devices' parts of it */
-	for (u32 i = 0; i < r->device_count && !error; i++)
-		error = engine_set_bdi(r->engine, i, &as[i].bdi);
-	return error;
+	return error ? error : set_parts(r, as);
 }

@@ -198,6 +198,21 @@ def test_what_makes_no_sense_is_refused():
             'sluice fio: jobs.fio:3: size=${NOT_SET}: the environment has no variable NOT_SET')
 
 
+def test_files_are_on_the_device_whose_folder_they_are_in():
+    write('two.ini', '[machine]\ncpus = 2\nmemory = 64M\n[device]\nmodel = rate\nname = slow\n'
+          '[device fast]\nmodel = rate\nmount = /fast\n')
+    write('two.fio', '[a]\nrw=write\nsize=1m\nbs=64k\nend_fsync=1\n'
+          '[b]\nrw=write\nsize=2m\nbs=64k\nend_fsync=1\ndirectory=/fast\n')
+    done = sluice('fio', 'two.fio', '-m', 'two.ini', '-s', 'device.fast.max_sectors_kb=64',
+                  '--output-format=json')
+    equal((done.status, done.err), (0, ''))
+    equal([(d['name'], d['write_ios']) for d in json.loads(done.out)['disk_util']],
+          [('slow', 4), ('fast', 32)])
+    done = sluice('fio', 'two.fio', '-m', 'two.ini')
+    contains(done.out, '\nslow: 0 reads, 4 writes, ')
+    contains(done.out, '\nfast: 0 reads, 8 writes, ')
+
+
 def test_a_failed_job_is_named_and_the_others_are_reported():
     write('jobs.fio', '[bad]\nrw=read\nfilename=nothing\n[good]\nrw=write\nsize=64k\n')
     done = sluice('fio', 'jobs.fio')

@@ -344,6 +344,17 @@ def test_mistakes_with_devices_are_refused_where_they_stand():
                 ':40: "device.fast.fsyncs": a device has no figure "fsyncs"')
 
 
+def test_phases_may_change_devices_and_their_parts():
+    """Two devices exchange what they have of the limit: neither step alone would be allowed."""
+    two_devices(lambda text: text.replace('mount = /fast', 'mount = /fast\nmin_ratio = 60').replace(
+        '[phase p]', '[phase before]\nline = [a]\nline = rw=write\nline = size=1m\nline = filename=/fast/x\n'
+        'device.min_ratio = 60\ndevice.fast.min_ratio = 30\ndevice.fast.mbps = 1\nsync_after = yes\n[phase p]'))
+    done = sluice('lab', 'two.ini', '--check', '--json', '-', '-c', 'x')
+    equal((done.status, done.err), (0, ''))
+    case = json.loads(done.out)['cases'][0]
+    assert case['virtual_s'] > 1 + case['predicted']['ended_s'], case  # a megabyte at 1 MB/s
+
+
 def test_what_may_be_a_mistake_is_noted():
     two_devices(lambda text: text.replace('/fast/./b', '/fats/b').replace('device.fast.write_bytes = 2M\n', ''))
     done = sluice('lab', 'two.ini', '-c', 'x')
