@@ -159,6 +159,7 @@ static bool build(struct machine_run *r)
 	struct engine_config engine = {
 		.memory_bytes = s->memory_bytes,
 		.reserve_bytes = s->reserve_bytes,
+		.fs = s->fs,
 		.policy = r->machine->policy,
 		.vm = s->vm,
 	};

@@ -63,6 +63,7 @@ static int build(struct run *r)
 	struct engine_config engine = {
 		.memory_bytes = s->memory_bytes,
 		.reserve_bytes = s->reserve_bytes,
+		.fs = s->fs,
 		.policy = r->c->policy,
 		.vm = s->vm,
 	};

@@ -142,7 +142,7 @@ static void knob_store(const struct knob *k, struct setup *to, u64 value)
 
 static int refuse_key(const struct setting *s, struct err *e)
 {
-	const char *known[ARRAY_SIZE(knobs)];
+	const char *known[ARRAY_SIZE(knobs) + 1];
 	const char *near;
 	char list[256] = "";
 	size_t count = 0, used = 0;
@@ -154,6 +154,10 @@ static int refuse_key(const struct setting *s, struct err *e)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
 					 knobs[i].key);
 		assert(used < sizeof(list));
+	}
+	if (!strcmp(s->section, "machine")) {
+		known[count++] = "fs";
+		used += (size_t)snprintf(list + used, sizeof(list) - used, ", fs");
 	}
 	near = err_nearest(s->key, known, count);
 	if (near)
@@ -190,6 +194,13 @@ static int apply(struct setup *to, const struct setting *s, struct err *e)
 	const struct knob *k = knob_find(s->section, s->key);
 	u64 value;
 
+	if (!strcmp(s->section, "machine") && !strcmp(s->key, "fs")) {
+		to->fs = fs_find(s->value);
+		if (to->fs == FS_NONE)
+			return err_set(e, s->at.file, s->at.line,
+				       "fs cannot be \"%s\", only xfs or ext4", s->value);
+		return 0;
+	}
 	if (!strcmp(s->section, "machine") && !strcmp(s->key, "page_size")) {
 		if (units_parse_bytes(s->value, &value) || value != PAGE_SIZE)
 			return err_set(e, s->at.file, s->at.line, "page_size can only be 4096");
@@ -276,7 +287,7 @@ static int check_whole(const struct setup *to, const struct settings *s, const c
 
 int setup_read(struct setup *out, const struct settings *s, const char *path, struct err *e)
 {
-	*out = (struct setup){ .read_ahead_kb = 128, .block_bytes = PAGE_SIZE };
+	*out = (struct setup){ .fs = FS_XFS, .read_ahead_kb = 128, .block_bytes = PAGE_SIZE };
 	sim_config_init(&out->sim);
 	out->sim.hz = 250;
 	vm_settings_init(&out->vm);

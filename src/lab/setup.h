@@ -36,6 +36,7 @@ void settings_finish(struct settings *s);
 struct setup {
 	struct sim_config sim;
 	u64 memory_bytes, reserve_bytes;
+	enum fs_kind fs; /* under the files */
 	struct vm_settings vm;
 	struct device_config device;
 	u64 device_size_bytes; /* 0: no limit */

@@ -8,6 +8,7 @@
  */
 #include "writeback/wb.h"
 #include "cache/state.h"
+#include "writeback/journal.h"
 #include "writeback/pause.h"
 #include "writeback/position.h"
 #include "writeback/slice.h"
@@ -128,9 +129,10 @@ void writeback_set_vm(struct writeback *all, const struct vm_limits *vm)
 }
 
 int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
-		   const struct vm_limits *vm)
+		   enum fs_kind fs, const struct vm_limits *vm)
 {
-	*all = (struct writeback){ .cache = cache, .policy = *policy, .vm = *vm };
+	*all = (struct writeback){ .cache = cache, .fs = fs_of(fs), .policy = *policy, .vm = *vm };
+	fs_apply(all->fs, &all->policy);
 	all->cpus = world_current ? world_current->cpus : 1;
 	all->cpu = calloc(all->cpus, sizeof(*all->cpu));
 	if (!all->cpu)
@@ -155,6 +157,7 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 {
 	struct wb *wb;
 	u64 now = world_jiffies();
+	int rc;
 
 	if (all->count == WB_MAX)
 		return -ENOSPC;
@@ -183,11 +186,19 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	list_init(&wb->work);
 	bandwidth_init(&wb->bw, now, 0, 0);
 	proportion_init(&wb->proportion, &all->proportions);
-	wb->flusher = world_spawn("flusher", flusher_run, wb);
-	if (!wb->flusher) {
+	rc = journal_create(device, all->fs, &wb->journal);
+	if (!rc) {
+		wb->flusher = world_spawn("flusher", flusher_run, wb);
+		rc = wb->flusher ? 0 : -ENOMEM;
+	}
+	if (rc) {
+		if (wb->journal) {
+			journal_stop(wb->journal);
+			journal_destroy(wb->journal);
+		}
 		free(wb->runs);
 		free(wb);
-		return -ENOMEM;
+		return rc;
 	}
 	wb->index = all->count;
 	all->wb[all->count++] = wb;
@@ -202,6 +213,8 @@ void wb_stop(struct wb *wb)
 	spin_unlock(&wb->list_lock);
 	wb_wake(wb);
 	world_join(wb->flusher);
+	if (wb->journal)
+		journal_stop(wb->journal);
 }
 
 void wb_destroy(struct wb *wb)
@@ -211,6 +224,8 @@ void wb_destroy(struct wb *wb)
 	assert(wb->stopping && !wb->inodes_in_flight);
 	assert(wb->index == all->count - 1); /* last in, first out */
 	all->wb[--all->count] = NULL;
+	if (wb->journal)
+		journal_destroy(wb->journal);
 	free(wb->runs);
 	free(wb);
 }
