@@ -261,7 +261,7 @@ static struct io *device_wbt_next(struct device *d)
 	return io;
 }
 
-/* A part of io, taken in at `submit_ns`, has completed: what that changes for write-out that waits. */
+/* A part of io, taken in at `submit_ns`, has completed: what that changes for those who wait. */
 static void device_wbt_done(struct device *d, const struct io *io, u64 submit_ns)
 {
 	u64 now = world_now();

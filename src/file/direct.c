@@ -101,8 +101,10 @@ ssize_t direct_write(struct file *f, const void *buf, size_t length, u64 offset)
 		drop_range(inode, offset, length); /* what was read back in meanwhile */
 	}
 	atomic_fetch_sub(&inode->direct_writes, 1);
+	if (!rc)
+		inode_changed(inode, grows);
 	if (!rc && f->flags & FILE_SYNC)
-		rc = inode_flush_device(inode);
+		rc = inode_make_safe(inode, true);
 	if (!rc && offset + length > size_now(inode))
 		atomic_store_explicit(&inode->size, offset + length, memory_order_release);
 	if (grows)

@@ -44,7 +44,7 @@ int engine_create(const struct engine_config *c, struct engine **out)
 	rc = cache_init(&e->cache, &cache);
 	if (rc)
 		goto free_engine;
-	rc = writeback_init(&e->all, &e->cache, &c->policy, &vm);
+	rc = writeback_init(&e->all, &e->cache, &c->policy, c->fs, &vm);
 	if (rc)
 		goto finish_cache;
 	mutex_init(&e->inodes_lock, RANK_INODES);
@@ -276,7 +276,7 @@ u64 engine_drop_caches(struct engine *e)
 	list_for_each (n, &e->inodes) {
 		struct inode *inode = list_entry(n, struct inode, all);
 
-		if (!inode->m.pages) /* Linux drops the inode: where its last pass stopped is forgotten */
+		if (!inode->m.pages) /* Linux drops the inode, and with it where a pass stopped */
 			inode->m.write_cursor = 0;
 	}
 	mutex_unlock(&e->inodes_lock);

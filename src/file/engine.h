@@ -9,7 +9,7 @@
 
 #include "cache/arena.h"
 #include "device/device.h"
-#include "writeback/policy.h"
+#include "writeback/fs.h"
 
 /* Linux's vm.* knobs, under their names. bytes != 0 overrides the ratio. */
 struct vm_settings {
@@ -23,6 +23,7 @@ struct engine_config {
 	u64 memory_bytes;  /* page cache memory: free pages and cached ones */
 	u64 reserve_bytes; /* of it, what the limits do not count (totalreserve_pages) */
 	bool contents;     /* keep the bytes */
+	enum fs_kind fs;   /* under all files; in the simulated world only, past FS_NONE */
 	struct policy policy;
 	struct vm_settings vm;
 };

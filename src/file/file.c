@@ -2,6 +2,7 @@
 /* Open files: opening, closing, syncing, hints. */
 #include "file/file.h"
 #include "file/inner.h"
+#include "writeback/journal.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -33,17 +34,33 @@ int inode_flush_device(struct inode *inode)
 {
 	struct io io = { .store = inode->m.store, .op = IO_FLUSH };
 
+	if (inode->wb->journal)
+		return journal_sync(inode->wb->journal);
 	return device_submit_wait(inode->wb->device, &io);
+}
+
+void inode_changed(struct inode *inode, bool grew)
+{
+	if (inode->wb->journal)
+		journal_note(inode->wb->journal, inode, grew);
+}
+
+int inode_make_safe(struct inode *inode, bool data_only)
+{
+	struct io io = { .store = inode->m.store, .op = IO_FLUSH };
+	struct journal *j = inode->wb->journal;
+	u64 owed = j ? journal_owed(j, inode, data_only) : 0;
+
+	return owed ? journal_commit(j, owed) : device_submit_wait(inode->wb->device, &io);
 }
 
 int file_fsync(struct file *f, bool data_only)
 {
 	int error, flushed;
 
-	(void)data_only; /* sizes live with the data: there is nothing else to write */
 	world_spend(COST_SYSCALL, 1);
 	error = inode_sync_range(f->inode, 0, INDEX_MAX_PAGES - 1);
-	flushed = inode_flush_device(f->inode);
+	flushed = inode_make_safe(f->inode, data_only);
 	return error ? error : flushed;
 }
 

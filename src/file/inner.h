@@ -59,8 +59,13 @@ static inline void put_locked(struct cache *c, struct folio *f)
 	folio_unpin(c, f);
 }
 
-/* Makes what the device has answered for safe in it too. 0 or an error. */
+/* Makes what the device has answered for safe in it too, and metadata with it. 0 or an error. */
 int inode_flush_device(struct inode *inode);
+/* The same for one file: its metadata, or only what its data needs, and what was answered. */
+int inode_make_safe(struct inode *inode, bool data_only);
+
+/* A call has changed the inode's times, and its size if it grew. */
+void inode_changed(struct inode *inode, bool grew);
 
 /* Drops clean folios that lie in [first, end) pages as a whole; returns the pages dropped. */
 u64 inode_invalidate(struct inode *inode, u64 first, u64 end);

@@ -92,6 +92,7 @@ int inode_truncate(struct inode *inode, u64 size_bytes)
 	}
 	if (size_bytes > old)
 		rc = store_truncate(inode->m.store, size_bytes);
+	inode_changed(inode, size_bytes != old);
 	rwsem_unlock(&inode->lock);
 	return rc;
 }

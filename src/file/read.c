@@ -162,7 +162,8 @@ static int read_step(struct read *r)
 ssize_t file_pread(struct file *f, void *buf, size_t length, u64 offset)
 {
 	struct inode *inode = f->inode;
-	bool locks = inode_policy(inode)->write_lock == WRITE_LOCK_INODE;
+	bool locks = inode_policy(inode)->write_lock == WRITE_LOCK_INODE &&
+		     inode->wb->all->fs->readers_wait;
 	struct read r = { .file = f, .to = buf, .position = offset };
 	int rc = 0;
 

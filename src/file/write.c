@@ -296,7 +296,7 @@ ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset)
 	struct write w = {
 		.inode = inode, .from = buf, .position = offset, .end = offset + length
 	};
-	u64 done;
+	u64 done, size = size_now(inode);
 	int rc;
 
 	if (w.end < offset)
@@ -311,10 +311,12 @@ ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset)
 	else
 		rc = write_shared(&w);
 	done = w.position - offset;
+	if (done)
+		inode_changed(inode, w.position > size);
 	if (done && f->flags & FILE_SYNC) {
 		int error = inode_sync_range(inode, offset >> PAGE_SHIFT,
 					     (w.position - 1) >> PAGE_SHIFT);
-		int flushed = inode_flush_device(inode);
+		int flushed = inode_make_safe(inode, true);
 
 		if (error || flushed)
 			return error ? error : flushed;

@@ -217,7 +217,7 @@ static void knob_store(const struct knob *k, void *to, u64 value)
 
 static int refuse_key(const struct setting *s, struct err *e)
 {
-	const char *known[ARRAY_SIZE(knobs)];
+	const char *known[ARRAY_SIZE(knobs) + 1];
 	const char *near;
 	char list[256] = "";
 	size_t count = 0, used = 0;
@@ -229,6 +229,10 @@ static int refuse_key(const struct setting *s, struct err *e)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
 					 knobs[i].key);
 		assert(used < sizeof(list));
+	}
+	if (!strcmp(s->section, "machine")) {
+		known[count++] = "fs";
+		used += (size_t)snprintf(list + used, sizeof(list) - used, ", fs");
 	}
 	near = err_nearest(s->key, known, count);
 	if (near)
@@ -307,6 +311,13 @@ static int apply(struct setup *to, const struct setting *s, struct err *e)
 
 	if (d && !strcmp(s->key, "mount"))
 		return apply_mount(d, s, e);
+	if (!strcmp(s->section, "machine") && !strcmp(s->key, "fs")) {
+		to->fs = fs_find(s->value);
+		if (to->fs == FS_NONE)
+			return err_set(e, s->at.file, s->at.line,
+				       "fs cannot be \"%s\", only xfs or ext4", s->value);
+		return 0;
+	}
 	if (!strcmp(s->section, "machine") && !strcmp(s->key, "page_size")) {
 		if (units_parse_bytes(s->value, &value) || value != PAGE_SIZE)
 			return err_set(e, s->at.file, s->at.line, "page_size can only be 4096");
@@ -533,7 +544,7 @@ int setup_read(struct setup *out, const struct settings *s, const char *path, st
 {
 	int error;
 
-	*out = (struct setup){ 0 };
+	*out = (struct setup){ .fs = FS_XFS };
 	sim_config_init(&out->sim);
 	out->sim.hz = 250;
 	vm_settings_init(&out->vm);

@@ -27,6 +27,7 @@
 	X(INODES, "inodes")         /* engine.inodes_lock: the list of all inodes */            \
 	X(INODE, "inode")           /* inode.lock: writers of a file against each other */      \
 	X(INVALIDATE, "invalidate") /* inode.invalidate_lock: reads, faults against truncate */ \
+	X(JOURNAL, "journal")       /* journal.commit: one commit at a time */                  \
 	X(WB_WORK, "flusher work")  /* wb.work_lock: queued work of a flusher */                \
 	X(WB_LIST, "flusher lists") /* wb.list_lock: the inode lists of a flusher */            \
 	X(TREE, "tree")             /* mapping.tree_lock: the index and its state words */      \

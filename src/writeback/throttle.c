@@ -13,8 +13,8 @@
  * An update of the estimates takes a few microseconds, and Linux does not look again whether it
  * is due once it has the lock: a task on another CPU that looks meanwhile does it too, over a time
  * of one tick in which next to nothing was dirtied. Tasks that sleep wake in the same tick, so
- * this is frequent. Here it happens in the simulated world, where tasks on two CPUs that look within the
- * time of an update follow each other.
+ * this is frequent. Here it happens in the simulated world, when two tasks look within the time
+ * of one update of each other.
  *
  * The policy's accounting decides what is read as dirty and what a write is charged; the
  * law is the same.

@@ -9,6 +9,7 @@
 #include "writeback/wb.h"
 #include "base/bits.h"
 #include "cache/state.h"
+#include "writeback/journal.h"
 #include "writeback/pause.h"
 #include "writeback/position.h"
 #include "writeback/slice.h"
@@ -129,9 +130,10 @@ void writeback_set_vm(struct writeback *all, const struct vm_limits *vm)
 }
 
 int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
-		   const struct vm_limits *vm)
+		   enum fs_kind fs, const struct vm_limits *vm)
 {
-	*all = (struct writeback){ .cache = cache, .policy = *policy, .vm = *vm };
+	*all = (struct writeback){ .cache = cache, .fs = fs_of(fs), .policy = *policy, .vm = *vm };
+	fs_apply(all->fs, &all->policy);
 	all->cpus = world_current ? world_current->cpus : 1;
 	all->cpu = calloc(all->cpus, sizeof(*all->cpu));
 	if (!all->cpu)
@@ -157,6 +159,7 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 {
 	struct wb *wb;
 	u64 now = world_jiffies();
+	int rc = -ENOMEM;
 
 	if (all->count == WB_MAX)
 		return -ENOSPC;
@@ -172,7 +175,7 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	if (all->policy.wb_counters == WB_COUNTERS_PER_CPU) {
 		wb->unseen = calloc(all->cpus, sizeof(*wb->unseen));
 		if (!wb->unseen)
-			goto no_memory;
+			goto failed;
 	}
 	wb->device = device;
 	wb->ra_pages = read_ahead_kb / (PAGE_SIZE / 1024);
@@ -190,18 +193,26 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	list_init(&wb->work);
 	bandwidth_init(&wb->bw, now, 0, 0);
 	proportion_init(&wb->proportion, &all->proportions);
-	wb->flusher = world_spawn("flusher", flusher_run, wb);
-	if (!wb->flusher)
-		goto no_memory;
+	rc = journal_create(device, all->fs, &wb->journal);
+	if (!rc) {
+		wb->flusher = world_spawn("flusher", flusher_run, wb);
+		rc = wb->flusher ? 0 : -ENOMEM;
+	}
+	if (rc)
+		goto failed;
 	wb->index = all->count;
 	all->wb[all->count++] = wb;
 	*out = wb;
 	return 0;
-no_memory:
+failed:
+	if (wb->journal) {
+		journal_stop(wb->journal);
+		journal_destroy(wb->journal);
+	}
 	free(wb->unseen);
 	free(wb->runs);
 	free(wb);
-	return -ENOMEM;
+	return rc;
 }
 
 int wb_limit(struct wb *wb, bool strict_limit, u64 min_ratio, u64 max_ratio)
@@ -231,6 +242,8 @@ void wb_stop(struct wb *wb)
 	spin_unlock(&wb->list_lock);
 	wb_wake(wb);
 	world_join(wb->flusher);
+	if (wb->journal)
+		journal_stop(wb->journal);
 }
 
 void wb_destroy(struct wb *wb)
@@ -241,6 +254,8 @@ void wb_destroy(struct wb *wb)
 	assert(wb->index == all->count - 1); /* last in, first out */
 	all->wb[--all->count] = NULL;
 	free(wb->unseen);
+	if (wb->journal)
+		journal_destroy(wb->journal);
 	free(wb->runs);
 	free(wb);
 }

@@ -14,7 +14,7 @@
 #include "ledger/bandwidth.h"
 #include "ledger/limits.h"
 #include "ledger/proportion.h"
-#include "writeback/policy.h"
+#include "writeback/fs.h"
 
 #define WB_MAX 16 /* devices of one cache */
 
@@ -57,8 +57,9 @@ struct wb;
 
 /* All devices of one cache. */
 struct writeback {
-	struct cache *cache; /* immutable, as is policy */
-	struct policy policy;
+	struct cache *cache; /* immutable, as are fs and policy */
+	const struct fs *fs;
+	struct policy policy;  /* as the file system takes it */
 	struct vm_limits vm;   /* changes only while nobody writes (writeback_set_vm) */
 	struct wb *wb[WB_MAX]; /* set before use */
 	u32 count;
@@ -83,9 +84,13 @@ struct wb_work {
 };
 
 /* One device: its flusher, its dirty inodes, its estimates. */
+struct journal;
+
 struct wb {
-	struct writeback *all; /* immutable, as are device, index, io_pages, flusher and runs */
+	struct writeback
+		*all; /* immutable, as are device, journal, index, io_pages, flusher, runs */
 	struct device *device;
+	struct journal *journal; /* NULL: metadata costs nothing */
 	u32 index;
 	_Atomic u32 ra_pages; /* what files opened from now on read ahead */
 	u32 io_pages;
@@ -136,6 +141,8 @@ struct inode {
 	u32 block_bytes;   /* immutable */
 	struct rwsem lock; /* writers and truncation (exclusive), see policy.write_lock */
 	_Atomic u64 size;  /* bytes; changes under the lock held exclusively */
+	_Atomic u64 changed_tid,
+		grown_tid; /* the journal's newest transaction with a change of it */
 	_Atomic u32 opens;
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	struct list_node all;      /* of the engine's inodes; under its inodes_lock */
@@ -180,7 +187,7 @@ static inline u64 account_written(const struct policy *p, const struct ledger *l
 /* --- wb.c */
 
 int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
-		   const struct vm_limits *vm);
+		   enum fs_kind fs, const struct vm_limits *vm);
 void writeback_finish(struct writeback *all);
 /* Changes the settings, if they do change; the hard limit then starts over (reference 4.5). */
 void writeback_set_vm(struct writeback *all, const struct vm_limits *vm);

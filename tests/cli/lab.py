@@ -148,7 +148,7 @@ def test_explanations_stand_below_the_table():
     table, _, rest = sluice('lab', SMALL).out, *done.out.partition('\nbaseline, linux-7.4\n')[1:]
     assert done.out.startswith(table), done.out
     lines = rest.split('\nsluice, sluice\n')[0].splitlines()
-    equal(lines[0], '  4 writers made 341 writes a second, 1.33M a second, for 5.09 s.')
+    equal(lines[0], '  4 writers made 343 writes a second, 1.34M a second, for 5.02 s.')
     result = json.loads(sluice('lab', SMALL, '--explain', '--json', '-').out)
     equal(['  ' + sentence for sentence in result['cases'][0]['explanation']], lines)
     equal([c['decided_by'] for c in result['cases']], ['charge', 'jobs'])
@@ -289,7 +289,9 @@ def test_files_are_on_the_device_whose_folder_they_are_in():
     for case in (x, y):
         slow, fast = case['devices']
         equal([slow['device'], fast['device']], ['slow', 'fast'])
-        equal([slow['device_write_bytes'], fast['device_write_bytes']], [5 << 20, 2 << 20])
+        # what the jobs wrote there, and some KiB of the file system's log
+        for device, data in ((slow, 5 << 20), (fast, 2 << 20)):
+            assert data <= device['device_write_bytes'] < data + (64 << 10), device
         # figures of all are sums, busy that of the busiest
         for key in ('device_reads', 'device_writes', 'device_write_bytes'):
             equal(case['predicted'][key], slow[key] + fast[key])

@@ -76,10 +76,12 @@ def test_fsyncs_and_rewritten_bytes_are_measured():
     # without fsync nothing is written yet, but it is owed
     equal((page['device_write_bytes'], page['write_factor']), (0, 1))
     assert 'fsync_max_ms' not in page, page
-    # no fsync follows the last write: its page is owed
-    equal((synced['device_write_bytes'], synced['write_factor']), (63 * 4096, 1))
+    # with each a KiB of log; no fsync follows the last write: its page is owed
+    equal((synced['device_write_bytes'], synced['write_factor']),
+          (63 * 5120, (63 * 5120 + 4096) / 262144))
     # a page for each quarter of it, which lasts as long as one write of the device
-    equal((quarter['device_write_bytes'], quarter['write_factor']), (255 * 4096, 4))
+    equal((quarter['device_write_bytes'], quarter['write_factor']), 
+          (255 * 5120, (255 * 5120 + 4096) / 262144))
     for p in synced, quarter:
         assert 1 <= p['fsync_p99_ms'] * 1.02 and p['fsync_p99_ms'] <= p['fsync_max_ms'] * 1.02 < 3, p
     assert 'write_factor' not in read and 'fsync_max_ms' not in read, read

@@ -77,7 +77,8 @@ static void every_key_lands_in_its_field(void **state)
 	(void)state;
 	assert_int_equal(read_text(&s,
 				   LEAST
-				   " machine.hz=100 machine.reserve=64M machine.page_size=4096 "
+				   " machine.hz=100 machine.fs=ext4 machine.reserve=64M "
+				   "machine.page_size=4096 "
 				   "cpu.copy_ns=111 cpu.wake_ns=222 vm.dirty_ratio=40 "
 				   "vm.dirty_background_bytes=1M vm.dirty_writeback_centisecs=100 "
 				   "vm.dirty_expire_centisecs=0 device.size=10G "
@@ -86,6 +87,7 @@ static void every_key_lands_in_its_field(void **state)
 				   &e),
 			 0);
 	assert_int_equal(s.sim.hz, 100);
+	assert_int_equal(s.fs, FS_EXT4);
 	assert_int_equal(s.reserve_bytes, 64 << 20);
 	assert_int_equal(s.sim.cost_ns[COST_COPY], 111);
 	assert_int_equal(s.sim.cost_ns[COST_WAKE], 222);
@@ -213,6 +215,8 @@ static void mistakes_are_named_where_they_stand(void **state)
 	assert_refused(LEAST " machine.cpus=0", "x.ini:4: cpus cannot be \"0\", only 1 to 1024");
 	assert_refused(LEAST " machine.cpus=many",
 		       "x.ini:4: cpus cannot be \"many\", only 1 to 1024");
+	assert_refused(LEAST " machine.fs=btrfs",
+		       "x.ini:4: fs cannot be \"btrfs\", only xfs or ext4");
 	assert_refused(LEAST " machine.hz=300",
 		       "x.ini:4: hz cannot be \"300\", only 100, 250 or 1000");
 	assert_refused(LEAST " machine.page_size=16384", "x.ini:4: page_size can only be 4096");

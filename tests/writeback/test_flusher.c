@@ -48,10 +48,11 @@ static u32 at_ms(struct rig *r, u64 ms)
 /* --- periodic work */
 
 /*
- * The timer of 5 s is one of 1,250 ticks, which Linux's timer wheel rounds up to a multiple of 64 of its
- * counter; that stands at 75,000 (300 s) when the world begins. So what becomes dirty at 0 is looked
- * at when the counter stands at 76,288, 1,288 ticks or 5.152 s later, and from then on every 1,280 ticks,
- * 5.12 s: it is 30 s old at the sixth look, at 30.752 s. An I/O takes 10 us.
+ * The timer of 5 s is one of 1,250 ticks, which Linux's timer wheel rounds up to a multiple of
+ * 64 of its counter; that stands at 75,000 (300 s) when the world begins. So what becomes dirty
+ * at 0 is looked at when the counter stands at 76,288, 1,288 ticks or 5.152 s later, and from
+ * then on every 1,280 ticks, 5.12 s: it is 30 s old at the sixth look, at 30.752 s. An I/O takes
+ * 10 us.
  */
 RIG_TEST(test_a_page_is_written_when_it_is_30_s_old)
 {
