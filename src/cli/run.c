@@ -140,9 +140,13 @@ static int run_file(const struct request *r, struct job_engine *engine,
 	rc = jobs_run(run->jobs, engine, o, &run->results);
 	engine_stats(engine_cache_engine(engine), &after);
 	device_stats(engine_cache_device(engine), &to);
-	run->disk = (struct report_disk){ "files", to.reads - from.reads, to.writes - from.writes,
-					  to.busy_ns - from.busy_ns,
-					  run->results.ended_ns - run->results.started_ns };
+	run->disk = (struct report_disk){
+		.name = "files",
+		.reads = to.reads - from.reads,
+		.writes = to.writes - from.writes,
+		.busy_ns = to.busy_ns - from.busy_ns,
+		.elapsed_ns = run->results.ended_ns - run->results.started_ns,
+	};
 	run->cache = (struct report_cache){
 		.max_dirty_bytes = after.dirty_max * PAGE_SIZE,
 		.max_debt_bytes = after.debt_max * PAGE_SIZE,

@@ -128,7 +128,13 @@ int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait);
 int inode_start_write(struct inode *inode, u64 first, u64 last);
 
 /* Makes what the device has answered for safe in it too. 0 or an error. */
+/* Makes what the device has answered for safe in it too, and metadata with it. 0 or an error. */
 int inode_flush_device(struct inode *inode);
+/* The same for one file: its metadata, or only what its data needs, and what was answered. */
+int inode_make_safe(struct inode *inode, bool data_only);
+
+/* A call has changed the inode's times, and its size if it grew. */
+void inode_changed(struct inode *inode, bool grew);
 
 /* Enters what of an inode is not on its device into the losses, if there are any to be told. */
 void inode_tell_loss(struct inode *inode, struct engine_losses *losses);

@@ -33,10 +33,12 @@ static const char *const methods[COST_MAX] = {
 	[COST_EVICT] = "a page's share of posix_fadvise(POSIX_FADV_DONTNEED)",
 	[COST_SUBMIT] = "CPU time of the thread in a direct pread(), without the call itself",
 	[COST_COMPLETE] = "not measured: an interrupt's CPU time is on no process's account",
+	[COST_ESTIMATE] =
+		"not measured: in a trace of bdi_dirty_ratelimit two CPUs' updates follow so",
 	[COST_WAKE] = "from waking a thread by a futex until it runs",
 };
 
-_Static_assert(COST_MAX == 11, "a new cost needs a method, and a place in whole calls");
+_Static_assert(COST_MAX == 12, "a new cost needs a method, and a place in whole calls");
 
 static const struct {
 	const char *about;

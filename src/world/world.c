@@ -85,17 +85,26 @@ u64 world_jiffies(void)
 	return jiffies_at_start() + world_now() / tick_ns();
 }
 
-void world_sleep_jiffies(u64 n)
+u64 world_timer_jiffies(u64 n)
 {
 	unsigned shift = 0;
-	u64 expiry;
 
 	assert(n >= 1);
 	/* each level of the wheel is 8 times as coarse as the one below; none fires early */
 	while (n >= 63ull << shift)
 		shift += 3;
-	expiry = (((world_jiffies() + n) >> shift) + 1) << shift;
-	world_sleep_until((expiry - jiffies_at_start()) * tick_ns());
+	return (((world_jiffies() + n) >> shift) + 1) << shift;
+}
+
+u64 world_jiffies_ns(u64 jiffies)
+{
+	assert(jiffies >= jiffies_at_start());
+	return (jiffies - jiffies_at_start()) * tick_ns();
+}
+
+void world_sleep_jiffies(u64 n)
+{
+	world_sleep_until(world_jiffies_ns(world_timer_jiffies(n)));
 }
 
 struct task *world_spawn(const char *name, void (*fn)(void *arg), void *arg)

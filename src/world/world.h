@@ -110,12 +110,16 @@ unsigned world_unpark(const _Atomic u32 *word, unsigned n);
  */
 unsigned world_hz(void);
 u64 world_jiffies(void);
+/* World time at which a tick begins; no tick before the world's first. */
+u64 world_jiffies_ns(u64 jiffies);
 /*
- * Sleeps n >= 1 ticks as Linux's schedule_timeout(n) does since 4.8: its timer wheel fires
- * at the first tick after now + n, never before n whole periods have passed, so after between
- * n and n + 1 of them. From 63 ticks on the wheel's next level rounds that up to a multiple of
- * 8 ticks, from 504 on to one of 64, and so on by eights.
+ * The tick in which a timer of n >= 1 ticks fires that is set now, as Linux's do since 4.8: its
+ * timer wheel fires at the first tick after now + n, never before n whole periods have passed, so
+ * after between n and n + 1 of them. From 63 ticks on the wheel's next level rounds that up to
+ * a multiple of 8 ticks, from 504 on to one of 64, and so on by eights.
  */
+u64 world_timer_jiffies(u64 n);
+/* Sleeps until such a timer fires, as Linux's schedule_timeout(n). */
 void world_sleep_jiffies(u64 n);
 
 /* A new task, runnable at once. `name` is copied. NULL when memory is short. */
