@@ -48,7 +48,7 @@ static void balance_lists(struct cache *c)
 						memory_order_relaxed) &
 		      FOLIO_HOT))
 			lru_move(c, f, LRU_INACTIVE);
-		folio_unpin(c, f);
+		folio_unpin_looked(c, f);
 	}
 }
 
