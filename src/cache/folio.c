@@ -95,7 +95,7 @@ static u32 frames_get(struct cache *c, unsigned order, bool wait)
 			return frame;
 		/* there is memory, in smaller pieces: better those than to drop what is cached */
 		if (c->config.reclaim != RECLAIM_LRU2 && order &&
-		    arena_free_frames(&c->arena) >= 2 * want)
+		    arena_free_frames(&c->arena) >= want)
 			return ARENA_NONE;
 		if (!wait) {
 			cache_reclaim(c, want);
