@@ -93,6 +93,7 @@ struct mapping {
 
 	struct spinlock tree_lock; /* protects everything below and all page states */
 	struct index index;
+	u32 frames;       /* as leaf.frames, for the whole file: that of page p in frames + p */
 	u64 pages;        /* cached */
 	u64 write_cursor; /* where the next cyclic write-out starts (writeback_index) */
 	u64 in_flight;    /* pages; 0: no page has the writeback tag */

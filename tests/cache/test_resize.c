@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* A cache that changes its size: what moves, what goes, what stays, and what that does to memory. */
+/* A cache that changes its size: what moves, goes and stays, and what that does to memory. */
 #include "rig.h"
 #include <errno.h>
 
@@ -229,7 +229,8 @@ static void test_descriptors_go_with_the_folios(void **state)
 }
 
 /*
- * Folios of 4 KiB: descriptors, index and ghosts under 2.5 % of what is cached, of 64 KiB: under 1 %.
+ * Descriptors, index and ghosts: under 2.5 % of what is cached in folios of 4 KiB, and under 1 % in
+ * those of 64 KiB.
  * What is resident of arena and all that: within 5 % of the size.
  */
 static void test_memory_is_bounded(void **state)
