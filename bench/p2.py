@@ -185,6 +185,7 @@ def measure(sluice, folder, jobs, options):
         run_jobs(disk, ['lay-out'], ['--engine', 'posix'])
         disk.remount(DISK)
         put(VM + 'drop_caches', 3)
+        # the last job file alone, so that what the disk does meanwhile can be told
         write = run_jobs(disk, jobs, options)['jobs'][0]['write']
         stats = disk.stats()
     finally:

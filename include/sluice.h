@@ -69,8 +69,8 @@ SLUICE_API const char *sluice_version(void);
  *				is used for cached bytes; about 1 % more for the index
  *	max_memory		size (as memory): to which sluice_resize() may make it grow; address
  *				space is reserved for that much
- *	huge_pages		auto, never or always (auto): keep bytes in pages of 2 MiB, where the
- *				system grants them; always: of those set aside, or -ENOMEM
+ *	huge_pages		auto, never or always (auto): keep bytes in pages of 2 MiB, where
+ *				the system grants them; always: of those set aside, or -ENOMEM
  *	reserve			size (0): of `memory`, what dirty limits do not count
  *	policy			name of a preset (sluice): see sluice-policies(1)
  *	KEY			a choice of the policy, as accounting=page; likewise
@@ -86,8 +86,8 @@ SLUICE_API const char *sluice_version(void);
  *				how old dirty data may become, 1/100 s (3000)
  *	read_ahead_kb		KiB, a multiple of 4, at most 1048576 (128)
  *	strict_limit		yes or no (no): hold the device to its own share of the limit
- *	block_bytes		512, 1024, 2048 or 4096 (4096): the unit in which it is remembered what
- *				of a page is dirty
+ *	block_bytes		512, 1024, 2048 or 4096 (4096): the unit in which it is remembered
+ *				what of a page is dirty
  *	io_engine		auto, uring or threads (auto): io_uring where the kernel lets us
  *	queue_depth		I/Os in flight at most, 1 to 4096 (128)
  *	max_io_kb		KiB of one I/O at most, 4 to 1048576 (1024)
@@ -97,8 +97,8 @@ SLUICE_API const char *sluice_version(void);
  * A key may be written with or without its section: vm.dirty_ratio, machine.memory,
  * device.io_engine.
  * `error` (may be NULL with error_size 0) gets one line that names the setting and what would be
- * right, or "" on success. -EINVAL: a setting is wrong. -ENOMEM. -ENOSYS: io_engine=uring, and the
- * kernel has none for us. The caller owns *out until sluice_destroy().
+ * right, or "" on success. -EINVAL: a setting is wrong. -ENOMEM. -ENOSYS, -EPERM: io_engine=uring,
+ * and the kernel has none for us. The caller owns *out until sluice_destroy().
  */
 SLUICE_API int sluice_create(const char *const *settings, char *error, size_t error_size,
 			     struct sluice **out);
@@ -106,9 +106,9 @@ SLUICE_API int sluice_create(const char *const *settings, char *error, size_t er
 /*
  * Changes the memory of a running cache, as the setting `memory`, up to `max_memory`; the limits
  * follow. Shrinking moves or drops what is clean, writes what is dirty and waits for that. -EINVAL:
- * not a size the setting could have. -EAGAIN: the new size holds, but after 10 s some pages beyond it
- * were still in use (lent, or not to be written); they go when they are let go of. -ENOMEM: nothing
- * has changed.
+ * not a size the setting could have. -EAGAIN: the new size holds, but after 10 s some pages beyond
+ * it were still in use (lent, or not to be written); they go when they are let go of. -ENOMEM:
+ * nothing has changed.
  */
 SLUICE_API int sluice_resize(struct sluice *c, uint64_t memory_bytes);
 
@@ -128,9 +128,9 @@ struct sluice_loss {
  * Writes everything that is dirty, makes it safe, and frees the cache. Every file of it is closed
  * and nothing is lent. Whatever could not be written is passed piece by piece to `lost` (may be
  * NULL), in the calling thread, in the order of the offsets of each file; `lost` may make no call
- * to this cache. The cache is gone then: to try again first, call sluice_sync(). 0, or the first error
- * of data that was lost or that the device did not make safe. -EBUSY: a file is open; nothing was
- * done.
+ * to this cache. The cache is gone then: to try again first, call sluice_sync(). 0, or the first
+ * error of data that was lost or that the device did not make safe. -EBUSY: a file is open, or
+ * something lent; nothing was done.
  */
 SLUICE_API int sluice_destroy(struct sluice *c,
 			      void (*lost)(void *ctx, const struct sluice_loss *loss), void *ctx);
@@ -174,11 +174,11 @@ struct sluice_stats {
 	uint64_t setpoint_bytes;          /* where a paced load settles */
 	uint64_t dirty_thresh_bytes;      /* writers stop here */
 	uint64_t dirty_limit_bytes;       /* the same, smoothed when it falls */
-	/* totals, bytes, but for redirtied data */
+	/* totals, bytes */
 	uint64_t dirtied_bytes;   /* in pages newly dirtied */
 	uint64_t written_bytes;   /* in pages written */
 	uint64_t cancelled_bytes; /* in pages truncated while they were dirty */
-	uint64_t charged_bytes;   /* as the policy's accounting charged writers for */
+	uint64_t charged_bytes;   /* that writers were charged for, by the policy's accounting */
 	/* throttle, totals */
 	uint64_t throttle_calls;    /* looks at a writer while dirty was above freerun */
 	uint64_t throttle_sleeps;   /* of these, which made it sleep */
@@ -189,7 +189,7 @@ struct sluice_stats {
 	uint64_t folios_shed;      /* of these, to let go of clean pages around dirty ones */
 	uint64_t reclaim_waits;    /* times a thread waited for memory */
 	/* the device */
-	char device[96];             /* in words: by io_uring or threads, files with O_DIRECT */
+	char device[96];             /* in words: io_uring or threads, files with O_DIRECT */
 	uint64_t device_reads;       /* I/Os, total */
 	uint64_t device_writes;      /* I/Os, total */
 	uint64_t device_flushes;     /* total */
@@ -199,14 +199,14 @@ struct sluice_stats {
 	uint64_t write_bandwidth;    /* as estimated, bytes a second */
 	uint64_t write_errors;       /* I/Os of write-out that failed, total */
 	/* files, now */
-	uint64_t files_open;   /* opens that are not closed */
+	uint64_t files_open; /* opens that are not closed */
 	uint64_t files_idle; /* files kept in the cache after their last close */
 };
 
 /*
- * Fills *out, as much of it as out->size says. -EINVAL: `size` is smaller than the first version
- * of this struct, or no multiple of 8. A newer program's fields that this library does not know
- * are left as they are; `size` then says how far it came.
+ * Fills *out, as much of it as out->size says. -EINVAL: `size` is less than 16, or no multiple of
+ * 8. A newer program's fields that this library does not know are left as they are; `size` then
+ * says how far it came. Reads files of /proc, so it takes some 100 us.
  */
 SLUICE_API int sluice_stats(struct sluice *c, struct sluice_stats *out);
 
@@ -216,8 +216,9 @@ SLUICE_API int sluice_stats(struct sluice *c, struct sluice_stats *out);
  * Opens a file by its path. `flags` are open(2)'s: O_RDONLY, O_WRONLY or O_RDWR, and of O_CREAT
  * (with `mode` less the umask), O_EXCL, O_TRUNC, O_NOFOLLOW, O_APPEND (sluice_pwrite() appends),
  * O_DSYNC and O_SYNC (each write as with SLUICE_DSYNC), O_DIRECT (past the cache: offsets,
- * lengths are multiples of block_bytes); O_CLOEXEC, O_LARGEFILE, O_NOATIME go without saying;
- * others are refused.
+ * lengths are multiples of block_bytes); O_CLOEXEC, O_LARGEFILE, O_NOATIME, O_NOCTTY, O_NONBLOCK
+ * go without saying; others are refused. With O_WRONLY, too, the right to read is needed: parts of
+ * blocks are read before they are written.
  * Opens of the same file share its pages, whatever paths lead to it. A file that other programs
  * write to meanwhile is seen as it was when its pages were read. -EINVAL: a flag is refused, or
  * it is neither a regular file nor a block device; -EMFILE: too many are open; else the error of
@@ -228,8 +229,8 @@ SLUICE_API int sluice_open(struct sluice *c, const char *path, int flags, mode_t
 
 /*
  * A store of the caller's own: where a file's bytes are, if not in a file of the system's. Calls
- * come from threads of the library and of the callers of the cache, several at once, for ranges that
- * do not overlap. They may block, and must not call the cache. Each returns 0 or a count, or a
+ * come from threads of the library and of the callers of the cache, several at once, for ranges
+ * that do not overlap. They may block, and must not call the cache. Each returns 0 or a count, or a
  * negative errno, which then goes where a device's would.
  */
 struct sluice_store {
@@ -239,8 +240,8 @@ struct sluice_store {
 	/* As pwritev(2), and may be as short; makes the store longer. NULL: open it O_RDONLY. */
 	ssize_t (*write)(void *ctx, const struct iovec *iov, int iov_count, uint64_t offset);
 	/*
-	 * Makes safe what was written so far, as fdatasync(2). Once it has failed nobody knows what is
-	 * safe: then syncs go on to fail until sluice_discard(). NULL: writes are safe at once.
+	 * Makes safe what was written so far, as fdatasync(2). Once it has failed nobody knows what
+	 * is safe: then syncs go on to fail until sluice_discard(). NULL: writes are safe at once.
 	 */
 	int (*flush)(void *ctx);
 	/* Sets the size. NULL: the store cannot become shorter. */
@@ -258,8 +259,9 @@ struct sluice_store {
  * Opens a store, `size` bytes long, as a file; `flags` as of sluice_open() but without O_CREAT,
  * O_EXCL, O_NOFOLLOW. `ctx` goes to the functions, must stay until release(), and tells stores
  * apart: opens with the same `ctx` share one file, and table and size of the first count. The
- * table is copied. -EINVAL: a flag is refused, or the table lacks read(). -EROFS: opened for writing
- * without write(). -EFBIG: `size` is above 8 TiB. Memory. On failure release() is not called.
+ * table is copied. -EINVAL: a flag is refused, the table lacks read() or asks for what this library
+ * does not know. -EROFS: opened for writing without write(). -EFBIG: `size` is above 8 TiB. Memory.
+ * On failure release() is not called.
  */
 SLUICE_API int sluice_open_store(struct sluice *c, const struct sluice_store *store, void *ctx,
 				 uint64_t size, int flags, struct sluice_file **out);
@@ -275,7 +277,7 @@ SLUICE_API int sluice_close(struct sluice_file *f);
 /*
  * Forgets, on purpose, what of the file is not on its device: for data that can not be written. All
  * its cached pages go, its size becomes the device's, errors of earlier writes end. What is given
- * up is passed to `lost` (may be NULL) first, as by sluice_destroy(). 0. Memory.
+ * up is passed to `lost` (may be NULL) first, as by sluice_destroy(). 0.
  */
 SLUICE_API int sluice_discard(struct sluice_file *f,
 			      void (*lost)(void *ctx, const struct sluice_loss *loss), void *ctx);
@@ -339,7 +341,7 @@ SLUICE_API ssize_t sluice_borrow(struct sluice_file *f, struct iovec *iov, int i
 				 size_t length, uint64_t offset, unsigned flags,
 				 struct sluice_loan **out);
 
-/* Gives a loan back; any thread, once. */
+/* Gives a loan back; any thread, once. NULL is nothing. */
 SLUICE_API void sluice_give_back(struct sluice_loan *loan);
 
 /* --- sizes and space --- */
@@ -361,8 +363,8 @@ SLUICE_API int sluice_truncate(struct sluice_file *f, uint64_t size);
 /*
  * As fallocate(2): makes room on the device for `length` > 0 bytes at `offset`, so that writes
  * there do not fail for want of it, or what `mode` says. -EBADF: not open for writing. -EINVAL: no
- * length. -EFBIG. -ENOSPC. -EOPNOTSUPP: another mode, or the file system cannot, or the store has no
- * reserve(). Else the store's error.
+ * length. -EFBIG. -ENOSPC. -EOPNOTSUPP: another mode, or the file system or store cannot. Else the
+ * store's error.
  */
 SLUICE_API int sluice_fallocate(struct sluice_file *f, int mode, uint64_t offset, uint64_t length);
 
@@ -424,10 +426,10 @@ SLUICE_API int sluice_advise(struct sluice_file *f, uint64_t offset, uint64_t le
  * in KiB/s, times in ms, as there. This struct never grows.
  */
 struct sluice_event {
-	uint64_t time_ns; /* CLOCK_MONOTONIC */
-	uint32_t kind;    /* 0, 1, ...: which tracepoint */
-	uint32_t thread;  /* gettid() of the thread that came by */
-	int64_t field[SLUICE_EVENT_FIELDS];
+	uint64_t time_ns;                   /* CLOCK_MONOTONIC */
+	uint32_t kind;                      /* 0, 1, ...: which tracepoint */
+	uint32_t thread;                    /* gettid() of the thread that came by */
+	int64_t field[SLUICE_EVENT_FIELDS]; /* in the order of sluice_event_field(); then unset */
 };
 
 /*

@@ -252,6 +252,8 @@ int arena_resize(struct arena *a, u32 frames)
 	spin_lock(&a->lock);
 	if (a->memory && frames > at)
 		rc = memory_grow(&a->ram, (u64)frames << PAGE_SHIFT);
+	else if (a->memory)
+		memory_shrink(&a->ram, (u64)frames << PAGE_SHIFT);
 	spin_unlock(&a->lock);
 	if (rc)
 		return rc;
@@ -267,10 +269,6 @@ int arena_resize(struct arena *a, u32 frames)
 		shrink_to(a, at);
 		spin_unlock(&a->lock);
 	}
-	spin_lock(&a->lock);
-	if (a->memory && (u64)frames << PAGE_SHIFT < a->ram.bytes)
-		memory_shrink(&a->ram, (u64)frames << PAGE_SHIFT);
-	spin_unlock(&a->lock);
 	return 0;
 }
 

@@ -126,6 +126,17 @@ static inline u32 folio_id(const struct cache *c, const struct folio *f)
  */
 int cache_resize(struct cache *c, u64 pages, u64 timeout_ns, u64 *left);
 
+/*
+ * Notes that bytes of a folio from `page` on were used; `first` is its first page. Outside of
+ * lru2 a large folio is used when its first page is, for else a scan in small steps would
+ * look like many uses of one folio: so what counts is the use of a page on average.
+ */
+static inline void folio_note_use(const struct cache *c, struct folio *f, u64 page, u64 first)
+{
+	if (c->config.reclaim == RECLAIM_LRU2 || page == first)
+		folio_mark_accessed(f);
+}
+
 /* Pages the dirty limits are a share of: free beyond the reserve, and cached (reference 4.1). */
 u64 cache_dirtyable_pages(const struct cache *c);
 u64 cache_pages(const struct cache *c);
@@ -190,6 +201,8 @@ void mapping_remove(struct mapping *m, struct folio *f);
  * it; the caller has it locked. True if it went.
  */
 bool mapping_evict(struct folio *f, unsigned pins);
+/* Takes out a pinned folio that was made to be dropped, if it can go now. */
+void mapping_drop(struct folio *f);
 /*
  * The same for a folio whose last page in flight has just landed: it goes if it is clean and nobody
  * has locked it or holds it. With the tree_lock held.
@@ -224,8 +237,16 @@ struct folio *folio_split(struct folio *f, u64 page, unsigned order, bool dirty_
  */
 struct folio *folio_shed(struct folio *f, u64 page);
 
-/* Makes `frame` the first frame of a locked folio, if only the cache and the caller hold it. */
-bool folio_move(struct folio *f, u32 frame);
+/*
+ * move.c: moves a locked folio to other frames, if there are free ones, only the cache and the
+ * caller hold it and it is not in flight.
+ */
+bool folio_move(struct folio *f);
+/*
+ * Of what a locked folio was split into, up to page `end`, moves the small dirty pieces elsewhere,
+ * for the rest is about to go.
+ */
+void folio_move_strays(struct folio *f, u64 end);
 
 /* audit.c: recomputes the mapping's ledger from its state words; false and a text. */
 bool mapping_audit(struct mapping *m, struct ledger *sum, char *why, size_t why_size);

@@ -83,6 +83,10 @@ static u32 frames_get(struct cache *c, unsigned order, bool wait)
 
 		if (frame != ARENA_NONE)
 			return frame;
+		/* there is memory, in smaller pieces: better those than to drop what is cached */
+		if (c->config.reclaim != RECLAIM_LRU2 && order &&
+		    arena_free_frames(&c->arena) >= 2 * want)
+			return ARENA_NONE;
 		if (!cache_reclaim(c, want) && wait)
 			cache_wait_progress(c);
 		else if (!wait)

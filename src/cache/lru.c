@@ -52,10 +52,8 @@ static void unlink_from(struct cache *c, struct lru *l, struct folio *f)
  */
 static bool is_remembered(struct cache *c, const struct folio *f)
 {
-	u64 window = cache_pages(c) / 10 * 9;
-
 	return c->ghost.slot &&
-	       ghost_take(&c->ghost, f->mapping->id, f->index, (u32)min_u64(window, UINT32_MAX));
+	       ghost_take(&c->ghost, f->mapping->id, f->index, cache_pages(c) / 10 * 9);
 }
 
 void lru_add(struct cache *c, struct folio *f)

@@ -255,6 +255,15 @@ static bool remove_idle(struct mapping *m, struct folio *f)
 	return idle;
 }
 
+void mapping_drop(struct folio *f)
+{
+	if (!folio_is_to_drop(f) || !folio_trylock(f))
+		return;
+	if (f->mapping && mapping_evict(f, 1))
+		world_spend(COST_EVICT, 1);
+	folio_unlock(f);
+}
+
 bool mapping_drop_landed(struct mapping *m, struct folio *f)
 {
 	return remove_idle(m, f);

@@ -33,7 +33,10 @@ void memory_finish(struct memory *m);
 
 /* Makes the part in use larger: 0 or -ENOMEM. */
 int memory_grow(struct memory *m, u64 bytes);
-/* Makes it smaller; what is past it goes back piece by piece, by memory_discard(). */
+/*
+ * Makes it smaller. What is past it goes back piece by piece afterwards, by memory_discard(): not
+ * before, or the system might make whole huge pages of what is left.
+ */
 void memory_shrink(struct memory *m, u64 bytes);
 /* Gives the pages of a range back to the system. Reading it gives zeros then. */
 void memory_discard(struct memory *m, u64 from, u64 bytes);

@@ -75,6 +75,12 @@ static unsigned fit_order(unsigned order, u64 page, u64 end)
 	return order;
 }
 
+/* Whether memory in smaller pieces is made use of; Linux goes on in single pages. */
+static bool takes_what_there_is(const struct mapping *m)
+{
+	return m->cache->config.reclaim != RECLAIM_LRU2;
+}
+
 /* Reads the current window in folios of up to `order`. */
 static void read_window(struct mapping *m, struct readahead *ra, const struct readahead_limits *l,
 			unsigned order)
@@ -97,6 +103,10 @@ static void read_window(struct mapping *m, struct readahead *ra, const struct re
 		rc = fill_folio(&fill, page, fit, l->folio_flags | (marked ? FOLIO_MARK : 0));
 		if (!rc)
 			page += 1ull << fit;
+		else if (rc == -ENOMEM && fit && takes_what_there_is(m)) {
+			order = fit - 1;
+			rc = 0;
+		}
 	}
 	fill_flush(&fill);
 	if (rc) /* something is cached here, or memory is short: the rest in small folios */

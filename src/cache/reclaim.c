@@ -20,8 +20,13 @@ enum verdict { KEPT, KEPT_DIRTY, FREED };
 static void pass_over(struct cache *c, struct folio *f, bool shed)
 {
 	atomic_fetch_or_explicit(&f->flags, FOLIO_RECLAIM, memory_order_relaxed);
-	if (shed && f->order)
+	if (shed && f->order) {
+		u64 end = folio_end(f);
+
 		folio_shed(f, f->index);
+		if (folio_end(f) < end)
+			folio_move_strays(f, end);
+	}
 	victim_is_dirty(c, f);
 }
 
@@ -80,6 +85,7 @@ u64 cache_reclaim(struct cache *c, u64 want)
 			enum verdict v = try_free(c, f, c->config.shed, &pages);
 
 			dirty += v == KEPT_DIRTY;
+			look.vain[LRU_INACTIVE] += v == KEPT && look.from == LRU_INACTIVE;
 			if (v == FREED) {
 				freed += pages;
 				folios++;

@@ -13,10 +13,11 @@ enum reclaim {
 
 /* What reclaim remembers of folios that went out of the small queue. See ghost.c. */
 struct ghost {
-	u64 *slot; /* NULL: remembers nothing. Immutable, as is `buckets` */
+	u32 *slot; /* NULL: remembers nothing. Immutable, as are the next two */
 	u32 buckets;
-	u32 clock;    /* pages that went, ever */
-	u32 last[10]; /* by order: the clock when a folio of that order went */
+	u32 unit;     /* pages of a step of the clock */
+	u64 clock;    /* pages that went, ever */
+	u64 last[10]; /* by order: the clock when a folio of that order went */
 	u32 orders;   /* bit o: one of order o ever went */
 };
 
@@ -24,7 +25,7 @@ int ghost_init(struct ghost *g, u64 pages);
 void ghost_finish(struct ghost *g);
 /* The folio of `order` at `page` of a mapping goes. */
 void ghost_add(struct ghost *g, u64 mapping, u64 page, unsigned order);
-/* Whether the page went with one of the last `window` pages; then it is forgotten. */
-bool ghost_take(struct ghost *g, u64 mapping, u64 page, u32 window);
+/* Whether the page went with one of the last `window` pages; then that is forgotten. */
+bool ghost_take(struct ghost *g, u64 mapping, u64 page, u64 window);
 
 #endif

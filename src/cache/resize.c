@@ -12,31 +12,13 @@
  */
 #include "cache/state.h"
 #include <errno.h>
-#include <string.h>
-
-/* Copies a folio's bytes to other frames. With the folio locked nobody changes them. */
-static bool move(struct cache *c, struct folio *f)
-{
-	unsigned order = f->order;
-	u32 to = arena_alloc(&c->arena, order), from = f->frame;
-	bool moved;
-
-	if (to == ARENA_NONE)
-		return false;
-	if (c->arena.memory)
-		memcpy(arena_bytes(&c->arena, to), arena_bytes(&c->arena, from),
-		       (size_t)PAGE_SIZE << order);
-	moved = folio_move(f, to);
-	arena_free(&c->arena, moved ? from : to, order);
-	return moved;
-}
 
 /* Makes a pinned folio leave the frames past the end, if it lies there. */
 static void vacate(struct cache *c, struct folio *f)
 {
 	if (!folio_trylock(f))
 		return;
-	if (f->mapping && f->frame + folio_pages(f) > arena_frames(&c->arena) && !move(c, f) &&
+	if (f->mapping && f->frame + folio_pages(f) > arena_frames(&c->arena) && !folio_move(f) &&
 	    !mapping_evict(f, 1) && folio_is_dirty(f)) {
 		atomic_fetch_or_explicit(&f->flags, FOLIO_RECLAIM, memory_order_relaxed);
 		if (f->order && c->config.shed)

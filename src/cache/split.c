@@ -44,8 +44,8 @@ static void set_slots(struct mapping *m, const struct folio *f)
 }
 
 /*
- * Halves f, which goes on as the half that holds `page`; the other half is returned, with the
- * cache's pin only. NULL without descriptor memory. `relief` grows by the pages that are
+ * Halves f, which goes on as the half that holds `page`; the other half is returned, locked, with
+ * the cache's pin only. NULL without descriptor memory. `relief` grows by the pages that are
  * no longer pinned by a dirty neighbour. With the tree_lock held.
  */
 static struct folio *halve(struct mapping *m, struct folio *f, u64 page, u32 *relief)
@@ -59,6 +59,9 @@ static struct folio *halve(struct mapping *m, struct folio *f, u64 page, u32 *re
 	assert(f->order > 0 && page >= f->index && page < folio_end(f));
 	if (!other)
 		return NULL;
+	/* who found the descriptor in its last life may have it locked, but not for long */
+	while (!folio_trylock(other))
+		;
 	folio_put(other->mapping, m);
 	folio_put(other->index, upper ? f->index : f->index + half);
 	atomic_fetch_or(&other->flags, flags & (FOLIO_REFERENCED | FOLIO_HOT | FOLIO_DROP));
@@ -114,8 +117,13 @@ struct folio *folio_split(struct folio *f, u64 page, unsigned order, bool dirty_
 
 	spin_lock(&m->tree_lock);
 	ok = is_own(m, f) && (dirty_too || !count_dirty(m, f->index, folio_end(f)));
-	while (ok && f->order > order && halve(m, f, page, &relief))
-		;
+	while (ok && f->order > order) {
+		struct folio *other = halve(m, f, page, &relief);
+
+		if (!other)
+			break;
+		folio_unlock(other);
+	}
 	post_relief(m, relief);
 	spin_unlock(&m->tree_lock);
 	ok = ok && f->order == order;
@@ -137,6 +145,7 @@ static void shed(struct mapping *m, struct folio *f, u64 page, u32 *relief)
 		return;
 	shed(m, f, page, relief);
 	shed(m, other, other->index, relief);
+	folio_unlock(other);
 }
 
 struct folio *folio_shed(struct folio *f, u64 page)
@@ -153,20 +162,4 @@ struct folio *folio_shed(struct folio *f, u64 page)
 	if (f->order != order)
 		count_split(m->cache, true);
 	return f;
-}
-
-bool folio_move(struct folio *f, u32 frame)
-{
-	struct mapping *m = f->mapping;
-	bool ok;
-
-	spin_lock(&m->tree_lock);
-	ok = is_own(m, f);
-	if (ok) {
-		folio_change_begin(f);
-		folio_put(f->frame, frame);
-		folio_change_end(f);
-	}
-	spin_unlock(&m->tree_lock);
-	return ok;
 }

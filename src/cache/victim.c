@@ -97,7 +97,8 @@ static struct folio *next_of_s3fifo(struct cache *c, struct look *look, bool *sp
 
 	if (!f)
 		return NULL;
-	look->vain[from]++;
+	look->from = from;
+	look->vain[from] += from == LRU_ACTIVE; /* of the small queue none comes twice */
 	*spare = take_hot(f);
 	look->looked += !*spare;
 	if (*spare && from == LRU_INACTIVE)

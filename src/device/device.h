@@ -236,6 +236,11 @@ u64 store_next(const struct store *s, u64 page, u64 end, bool written);
  */
 int store_lay_out(struct store *s, u64 size_bytes);
 /*
+ * Whether it makes a difference to ask for room: not on simulated devices, nor in a caller's own
+ * store without reserve.
+ */
+bool store_may_be_full(const struct store *s);
+/*
  * Makes room on the device, so that a later write to the range cannot find it full. The size
  * stays. Room past the end that was never used is given back when the store is destroyed.
  * -ENOSPC, -EDQUOT; 0 also where the device cannot promise (file systems without fallocate, or

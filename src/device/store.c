@@ -77,6 +77,11 @@ int store_lay_out(struct store *s, u64 size_bytes)
 	return size_bytes > STORE_SIZE_MAX ? -EFBIG : s->ops->lay_out(s, size_bytes);
 }
 
+bool store_may_be_full(const struct store *s)
+{
+	return s->ops->may_be_full ? s->ops->may_be_full(looked_at(s)) : s->ops->reserve != NULL;
+}
+
 int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
 {
 	if (offset_bytes > STORE_SIZE_MAX || length_bytes > STORE_SIZE_MAX - offset_bytes)

@@ -72,6 +72,11 @@ static bool custom_can_shorten(struct store *s)
 	return custom_of_store(s)->backing.truncate != NULL;
 }
 
+static bool custom_may_be_full(struct store *s)
+{
+	return custom_of_store(s)->backing.reserve != NULL;
+}
+
 static int custom_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
 {
 	struct custom_store *c = custom_of_store(s);
@@ -111,6 +116,7 @@ static const struct store_ops custom_ops = {
 	.next = real_store_next,
 	.lay_out = custom_lay_out,
 	.reserve = custom_reserve,
+	.may_be_full = custom_may_be_full,
 	.punch = custom_punch,
 	.forgive = real_store_forgive,
 	.execute = real_store_execute,

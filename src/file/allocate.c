@@ -9,7 +9,8 @@
  * meanwhile, so the cache is cleared once more; what they bring in after that comes
  * from the hole. The parts of pages at the edges are written as zeros like any data.
  *
- * Zeroing a range is a hole with its space reserved again. A store that knows no holes writes zeros.
+ * Zeroing a range is a hole with its space reserved again. A store that knows no holes writes
+ * zeros.
  */
 #include "cache/fill.h"
 #include "file/inner.h"
@@ -44,17 +45,6 @@ static void clear_pages(struct inode *inode, u64 first, u64 end)
 	}
 }
 
-/* Whether the page holds anything that would have to be zeroed. */
-static bool has_data(struct inode *inode, u64 page)
-{
-	struct folio *f = mapping_find(&inode->m, page);
-
-	if (!f)
-		return store_any_written(inode->m.store, page, 1);
-	folio_unpin(inode->m.cache, f);
-	return true;
-}
-
 /* Writes zeros as data, within one page and the size, if there is something to zero. */
 static int zero_edge(struct inode *inode, u64 offset, u64 end)
 {
@@ -62,7 +52,7 @@ static int zero_edge(struct inode *inode, u64 offset, u64 end)
 	int rc = 0;
 
 	assert(offset >= end || offset >> PAGE_SHIFT == (end - 1) >> PAGE_SHIFT);
-	if (offset < end && !has_data(inode, offset >> PAGE_SHIFT))
+	if (offset < end && !inode_has_data(inode, offset >> PAGE_SHIFT))
 		return 0;
 	while (w.position < w.end && !rc) {
 		w.bytes = w.end - w.position;
@@ -80,10 +70,21 @@ static int punch_pages(struct inode *inode, u64 first, u64 end)
 		rc = i ? 0 : store_punch(inode->m.store, first, end - first);
 	}
 	if (first < end) {
-		inode->sparse = true;
+		inode_note_holes(inode);
 		atomic_store(&inode->unflushed, true);
 	}
 	return rc;
+}
+
+/*
+ * Data that was to make the store as long as the file may be gone from the cache: then the store
+ * has to be told.
+ */
+static int keep_length(struct inode *inode)
+{
+	u64 size = size_now(inode);
+
+	return store_size(inode->m.store) < size ? store_truncate(inode->m.store, size) : 0;
 }
 
 /* What lies in the range below the size reads as zeros afterwards. */
@@ -104,7 +105,7 @@ static int punch(struct inode *inode, u64 offset, u64 end)
 		rc = zero_edge(inode, offset, min_u64(first << PAGE_SHIFT, end));
 	if (!rc && stop << PAGE_SHIFT < end)
 		rc = zero_edge(inode, stop << PAGE_SHIFT, end);
-	return rc;
+	return rc ? rc : keep_length(inode);
 }
 
 /* Room for the range, in whole blocks; below the size only what is a hole needs any. */

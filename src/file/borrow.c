@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Loans: cached bytes read in place. A loan is a list of pinned folios. A pin keeps a folio's memory
- * and its place in it: reclaim passes it over, splitting refuses it, and truncation takes
- * it out of its file but leaves the memory to the last pin. Nobody is kept from writing to it.
+ * Loans: cached bytes read in place. A loan is a list of pinned folios. A pin keeps a folio's
+ * memory and its place in it: reclaim passes it over, splitting refuses it, and truncation
+ * takes it out of its file but leaves the memory to the last pin. Nobody is kept from writing
+ * to it.
  *
  * What is on loan cannot be reclaimed, so the engine lends an eighth of its memory at most. A
  * folio counts for each loan it is in, which also bounds its pins.
@@ -119,4 +120,9 @@ void file_give_back(struct file_loan *loan)
 	}
 	atomic_fetch_sub(&loan->engine->lent_pages, pages);
 	free(loan);
+}
+
+bool engine_has_loans(struct engine *e)
+{
+	return atomic_load(&e->lent_pages) > 0;
 }

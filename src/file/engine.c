@@ -65,6 +65,7 @@ int engine_create(const struct engine_config *c, struct engine **out)
 				      .reserve_pages = c->reserve_bytes / PAGE_SIZE,
 				      .contents = c->contents,
 				      .huge_pages = c->huge_pages,
+				      .reclaim = c->policy.reclaim,
 				      .shed = c->policy.pinned == PINNED_SHED };
 	struct vm_limits vm = limits_from(&c->vm);
 	struct engine *e;
@@ -144,6 +145,7 @@ static void stats_of_cache(struct cache *c, struct engine_stats *out)
 	out->folios_evicted = c->stats.folios_evicted;
 	out->folios_reclaimed = c->stats.folios_reclaimed;
 	out->reclaim_waits = c->stats.reclaim_waits;
+	out->read_misses = atomic_load(&c->read_misses);
 	for (unsigned order = 0; order < ARENA_ORDERS; order++)
 		out->cached_of_order[order] = c->folios_of_order[order] << order;
 	spin_unlock(&c->lru_lock);

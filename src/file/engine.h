@@ -48,6 +48,7 @@ struct engine_stats {
 	u64 throttle_sleep_ns, throttle_sleeps, throttle_calls;
 	u64 folios_split, folios_evicted, folios_reclaimed;
 	u64 folios_shed;       /* of those split: to let go of clean pages */
+	u64 read_misses;       /* pages that reads found neither cached nor valid */
 	u64 reclaim_waits;     /* tasks that waited for memory */
 	u64 first_throttle_ns; /* world time of the first sleep since reset, or WORLD_NEVER */
 	u64 background_ns;     /* ... when dirty first passed the background limit, likewise */

@@ -47,7 +47,9 @@ enum file_io_flags {
 	/*
 	 * Leaves nothing in the cache. A write starts write-out of its range before it returns, and
 	 * its pages go as soon as they are written; a read drops what it brought in, but not
-	 * what was cached before. It is a service, not a promise: folios that others use stay.
+	 * what was cached before. It is a service, not a promise: folios that others use stay; a
+	 * page that was still being written by the write before goes with the next one that
+	 * continues it, or in its time; and with NOWAIT all go in their time.
 	 */
 	FILE_IO_DONTCACHE = 4,
 };
@@ -98,8 +100,8 @@ int inode_truncate(struct inode *inode, u64 size_bytes);
 /* Makes `size_bytes` exist and count as written on the device, without any I/O. */
 int inode_lay_out(struct inode *inode, u64 size_bytes);
 /*
- * Shows the dirty bytes below the size, in file order, in pieces that lie in one place in memory until
- * fn returns; fn calls nothing of the engine. In an engine with contents.
+ * Shows the dirty bytes below the size, in file order, in pieces that lie in one place in memory
+ * until fn returns; fn calls nothing of the engine. In an engine with contents.
  */
 void inode_show_unwritten(struct inode *inode,
 			  void (*fn)(void *ctx, u64 offset, const void *data, u64 length),
@@ -107,8 +109,8 @@ void inode_show_unwritten(struct inode *inode,
 /* That of the first write-out that failed, of data that is not safe yet; or 0. */
 int inode_error(struct inode *inode);
 /*
- * Gives up, on purpose, all that is cached of it, dirty or not; the size becomes the store's, and the
- * error of what could not be written ends. Waits for what is in flight.
+ * Gives up, on purpose, all that is cached of it, dirty or not; the size becomes the store's, and
+ * the error of what could not be written ends. Waits for what is in flight.
  */
 int inode_forget(struct inode *inode);
 
@@ -195,8 +197,8 @@ int file_sync_range(struct file *f, u64 offset, u64 length, unsigned flags);
  *	SEQUENTIAL	twice that; and with it NORMAL and RANDOM, for this file, from now on
  *	RANDOM		none: what is read is read
  *	WILLNEED	starts reading what is not cached, as far as the larger of the readahead
- *			window and the largest I/O of the device; waits for none of it, nor for memory: what there is no
- *			free or clean memory for is left out
+ *			window and the largest I/O of the device; waits for none of it, nor for
+ *			memory: what there is no free or clean memory for is left out
  *	DONTNEED	starts write-out of dirty pages without waiting, drops clean whole pages
  *	NOREUSE		reads of this file do not count as use (until NORMAL)
  */
@@ -222,6 +224,7 @@ struct file_loan;
 ssize_t file_borrow(struct file *f, u64 offset, size_t length, struct iovec *iov, unsigned count,
 		    unsigned flags, struct file_loan **out);
 void file_give_back(struct file_loan *loan);
+bool engine_has_loans(struct engine *e);
 
 /* Each task that wrote calls this as it ends (it leaves unpaid dirtying to others). */
 void engine_task_exit(struct engine *e);

@@ -142,7 +142,7 @@ u64 hit_read(struct read *r, bool used)
 		if (likely(folio_unchanged(at.folio, at.seq))) {
 			r->to = to;
 			if (used)
-				folio_mark_accessed(at.folio);
+				folio_note_use(m->cache, at.folio, page, at.first);
 			return stop - r->position;
 		}
 	}

@@ -30,6 +30,9 @@ struct file {
 	struct mutex ra_lock; /* protects ra */
 	struct readahead ra;
 	_Atomic bool noreuse; /* reads do not count as use */
+	/* of the stream of writes with DONTCACHE: the first page that may still be dirty, and the
+	 * byte after the last one written; hints */
+	_Atomic u64 drop_from, drop_end;
 };
 
 #define FILE_IO_ALL ((unsigned)(FILE_IO_NOWAIT | FILE_IO_DSYNC | FILE_IO_DONTCACHE))
@@ -41,6 +44,7 @@ struct read {
 	u64 position, end;
 	unsigned flags; /* enum file_io_flags */
 	bool goes_on;   /* the two pages behind what was read are known to be cached */
+	bool missed;    /* the last folio was not cached, or not valid */
 };
 
 /* A write in progress; the step is [position, position + bytes). */
@@ -112,6 +116,8 @@ static inline int lock_inode(struct inode *inode, unsigned flags)
 void inode_set_size(struct inode *inode, u64 size_bytes);
 /* inode_truncate() of an inode that is locked alone. */
 int inode_resize(struct inode *inode, u64 size_bytes);
+/* From now on writes below the size, too, ask for room, if the device may be full. */
+void inode_note_holes(struct inode *inode);
 /*
  * Makes room for a write of [from, end); the inode is locked, alone if the file grows. Where the
  * file grows, by more than is asked for, so that not each write has to ask. `nowait`: -EAGAIN if
@@ -126,6 +132,9 @@ int inode_flush_device(struct inode *inode);
 
 /* Enters what of an inode is not on its device into the losses, if there are any to be told. */
 void inode_tell_loss(struct inode *inode, struct engine_losses *losses);
+
+/* Whether a page is data, and not a hole: see seek.c. */
+bool inode_has_data(struct inode *inode, u64 page);
 
 /* Drops clean folios that lie in [first, end) pages as a whole; returns the pages dropped. */
 u64 inode_invalidate(struct inode *inode, u64 first, u64 end);

@@ -8,11 +8,11 @@
  * and destroy its inode; meanwhile it is `busy`, without the table's lock, and whoever wants
  * that file waits. What cannot be written is kept.
  *
- * Whether others changed a file while it was idle is told by its times. Our own write-out changes them
- * as well, so a file that has been written since its last close counts as changed only if
- * its times are later than the moment when our last page landed. What is seen is recorded at the last
- * close, and once more when an idle file is found clean: then the room that was made past its end
- * is given back, too.
+ * Whether others changed a file while it was idle is told by its times. Our own write-out
+ * changes them as well, so a file that has been written since its last close counts as changed
+ * only if its times are later than the moment when our last page landed. What is seen is
+ * recorded at the last close, and once more when an idle file is found clean: then the room
+ * that was made past its end is given back, too.
  */
 #include "file/path.h"
 #include "file/inner.h"

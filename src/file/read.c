@@ -61,6 +61,7 @@ static struct folio *bring_in(struct read *r, u64 page, int *error)
 		return f;
 	}
 	if (!f) {
+		r->missed = true;
 		miss(r, page);
 		f = mapping_find(m, page);
 	}
@@ -174,9 +175,9 @@ static int copy_out(struct read *r, struct folio *f)
 		if (!valid)
 			return -ESTALE;
 	}
-	copied(r, n);
 	if (uses(r))
-		folio_mark_accessed(f);
+		folio_note_use(r->file->inode->m.cache, f, r->position >> PAGE_SHIFT, f->index);
+	copied(r, n);
 	return 0;
 }
 
@@ -186,12 +187,9 @@ static void done_with(struct read *r, struct folio *f)
 	struct cache *c = r->file->inode->m.cache;
 	u64 size = size_now(r->file->inode);
 
-	if (r->flags & FILE_IO_DONTCACHE && folio_is_to_drop(f) &&
-	    r->position >= min_u64(folio_end(f) << PAGE_SHIFT, size) && folio_trylock(f)) {
-		if (f->mapping && mapping_evict(f, 1))
-			world_spend(COST_EVICT, 1);
-		folio_unlock(f);
-	}
+	if (r->flags & FILE_IO_DONTCACHE &&
+	    r->position >= min_u64(folio_end(f) << PAGE_SHIFT, size))
+		mapping_drop(f);
 	folio_unpin(c, f);
 }
 
@@ -217,9 +215,11 @@ static bool read_hits(struct read *r)
 struct folio *read_folio(struct read *r, int *error)
 {
 	struct mapping *m = &r->file->inode->m;
-	struct folio *f = bring_in(r, r->position >> PAGE_SHIFT, error);
 	struct block_run want;
+	struct folio *f;
 
+	r->missed = false;
+	f = bring_in(r, r->position >> PAGE_SHIFT, error);
 	if (!f)
 		return NULL;
 	/* who must not wait for memory leaves the mark to the next one that may */
@@ -227,8 +227,14 @@ struct folio *read_folio(struct read *r, int *error)
 	    !(r->flags & FILE_IO_NOWAIT))
 		passed_mark(r, f);
 	want = wanted(r, f);
-	if (!mapping_blocks_uptodate(m, f, want.first, want.count))
+	if (!mapping_blocks_uptodate(m, f, want.first, want.count)) {
+		r->missed = true;
 		*error = make_valid(r, f);
+	}
+	if (r->missed)
+		atomic_fetch_add_explicit(&m->cache->read_misses,
+					  div_roundup(want.count, 1u << m->block_shift),
+					  memory_order_relaxed);
 	if (!*error)
 		return f;
 	folio_unpin(m->cache, f);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Where data and holes are. A page is data if its store has it, or if the cache holds something
- * that the store is to have: dirty or in flight. What is merely cached over a hole is zeros and says
- * nothing.
+ * that the store is to have: dirty or in flight. What is merely cached over a hole is zeros and
+ * says nothing.
  *
  * The cache is asked before the store, so that a page that lands in between is seen in one of
  * them.
@@ -45,6 +45,11 @@ static u64 next_data(struct inode *inode, u64 page, u64 end)
 	u64 owed = next_owed(&inode->m, page, end);
 
 	return min_u64(owed, store_next(inode->m.store, page, owed, true));
+}
+
+bool inode_has_data(struct inode *inode, u64 page)
+{
+	return next_data(inode, page, page + 1) == page;
 }
 
 static u64 next_hole(struct inode *inode, u64 page, u64 end)

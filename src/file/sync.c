@@ -3,14 +3,14 @@
  * Making everything safe: sync of the whole engine, and the end of it, which says what is lost.
  *
  * A sync first has every flusher send all that is dirty, then waits for what each inode has in
- * flight, then flushes what has taken something since its last flush: simulated devices once each,
- * real ones file by file, since that is what the system can do. An inode is held in the list by a count of those who look
- * at it, not by the list's lock, so that files can be made and opened meanwhile; inode_destroy()
- * waits for the count to go.
+ * flight, then flushes what has taken something since its last flush: simulated devices once
+ * each, real ones file by file, since that is what the system can do. An inode is held in the
+ * list by a count of those who look at it, not by the list's lock, so that files can be made
+ * and opened meanwhile; inode_destroy() waits for the count to go.
  *
- * A sync with progress runs as a task of its own, so that its caller can look at the ledgers now and
- * then, and leave. One that was left goes on; it is joined by the next sync with progress that
- * finds it done, or at the engine's end.
+ * A sync with progress runs as a task of its own, so that its caller can look at the ledgers
+ * now and then, and leave. One that was left goes on; it is joined by the next sync with
+ * progress that finds it done, or at the engine's end.
  */
 #include "file/inner.h"
 #include <stdlib.h>

@@ -163,13 +163,15 @@ static int read_edges(struct write *w, struct folio *f)
 	return 0;
 }
 
-/* Sheds what the dirty folio pins beyond its debt, when the cache pins more than the limit. */
+/* Sheds what the dirty folio pins beyond its debt, when more of the cache is pinned than may be. */
 static void shed_if_pinned(struct write *w, struct folio *f)
 {
-	struct writeback *all = w->inode->wb->all;
+	const struct policy *p = inode_policy(w->inode);
+	struct cache *c = w->inode->m.cache;
 
-	if (inode_policy(w->inode)->pinned != PINNED_SHED || !f->order ||
-	    ledger_level(&all->cache->ledger, LEVEL_PINNED) <= writeback_limits(all).thresh)
+	if (p->pinned != PINNED_SHED || !f->order ||
+	    ledger_level(&c->ledger, LEVEL_PINNED) * 10 <= cache_size(c) * p->pinned_share ||
+	    folio_dirty_pages(f) == folio_pages(f))
 		return;
 	folio_shed(f, w->position >> PAGE_SHIFT);
 	world_spend(COST_SPLIT, 1);
@@ -262,7 +264,7 @@ static bool write_hit(struct write *w)
 	w->bytes = min_u64(w->bytes, (folio_end(f) << PAGE_SHIFT) - w->position);
 	copy_in(w, f);
 	if (!(w->flags & FILE_IO_DONTCACHE))
-		folio_mark_accessed(f);
+		folio_note_use(f->mapping->cache, f, w->position >> PAGE_SHIFT, f->index);
 	if (!dirty) {
 		folio_pin(f);
 		account(w, f, set_dirty(w, f));
@@ -296,7 +298,7 @@ int write_step(struct write *w)
 	copy_in(w, f);
 	d = set_dirty(w, f);
 	if (!(w->flags & FILE_IO_DONTCACHE))
-		folio_mark_accessed(f);
+		folio_note_use(f->mapping->cache, f, w->position >> PAGE_SHIFT, f->index);
 	if (w->position + w->bytes > size_now(w->inode))
 		inode_set_size(w->inode, w->position + w->bytes);
 	account(w, f, d);
@@ -408,6 +410,27 @@ static int write_shared(struct write *w)
 	return rc;
 }
 
+/*
+ * Starts write-out of what a DONTCACHE write left, so that it goes when it has landed. A page that the
+ * write before is still writing cannot take flight again: as long as the stream goes on, each
+ * write comes back to those.
+ */
+static void write_behind(struct file *f, u64 offset, u64 end)
+{
+	struct mapping *m = &f->inode->m;
+	u64 first = offset >> PAGE_SHIFT, last = (end - 1) >> PAGE_SHIFT, left;
+
+	if (atomic_exchange_explicit(&f->drop_end, end, memory_order_relaxed) == offset)
+		first = min_u64(first, atomic_load_explicit(&f->drop_from, memory_order_relaxed));
+	if (inode_start_write(f->inode, first, last))
+		return; /* without memory it goes in its time */
+	spin_lock(&m->tree_lock);
+	if (!index_next(&m->index, TAG_DIRTY, first, &left))
+		left = last;
+	spin_unlock(&m->tree_lock);
+	atomic_store_explicit(&f->drop_from, min_u64(left, last), memory_order_relaxed);
+}
+
 /* What is asked of a write beyond being in the cache. 0 or an error. */
 static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 {
@@ -419,7 +442,7 @@ static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 		flushed = inode_flush_device(f->inode);
 		error = error ? error : flushed;
 	} else if (flags & FILE_IO_DONTCACHE && !(flags & FILE_IO_NOWAIT)) {
-		inode_start_write(f->inode, first, last); /* without memory it goes in its time */
+		write_behind(f, offset, end);
 	}
 	return error;
 }

@@ -12,11 +12,12 @@
 #include <string.h>
 
 const struct report_group report_groups[REPORT_GROUPS] = {
-	{ METRIC_READ_IOPS, "read IOPS", true },   { METRIC_READ_P99, "read p99 ms", false },
-	{ METRIC_READ_MAX, "read max ms", false }, { METRIC_WRITE_IOPS, "write IOPS", true },
-	{ METRIC_WRITE_P99, "p99 ms", false },     { METRIC_WRITE_MAX, "max ms", false },
-	{ METRIC_SLEEP, "sleep s", false },        { METRIC_MAX_DIRTY, "max dirty", false },
-	{ METRIC_MAX_DEBT, "max debt", false },    { METRIC_MAX_PINNED, "max pinned", false },
+	{ METRIC_READ_IOPS, "read IOPS", true },    { METRIC_READ_P99, "read p99 ms", false },
+	{ METRIC_READ_MAX, "read max ms", false },  { METRIC_READ_HITS, "read hit %", false },
+	{ METRIC_WRITE_IOPS, "write IOPS", true },  { METRIC_WRITE_P99, "p99 ms", false },
+	{ METRIC_WRITE_MAX, "max ms", false },      { METRIC_SLEEP, "sleep s", false },
+	{ METRIC_MAX_DIRTY, "max dirty", false },   { METRIC_MAX_DEBT, "max debt", false },
+	{ METRIC_MAX_PINNED, "max pinned", false },
 };
 
 #define COLUMNS_MAX (2 + 3 * REPORT_GROUPS)

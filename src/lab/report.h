@@ -12,7 +12,7 @@ struct report_group {
 	bool diff;
 };
 
-#define REPORT_GROUPS 10
+#define REPORT_GROUPS 11
 extern const struct report_group report_groups[REPORT_GROUPS];
 
 /* Whether a case has that figure; `m` may be NULL. */

@@ -281,6 +281,10 @@ static void put_figures(const struct run *r, struct metrics *to)
 	if (r->reads.ios)
 		put_latencies(to, &r->reads, METRIC_READ_IOPS, METRIC_READ_P50, METRIC_READ_P99,
 			      METRIC_READ_MAX);
+	if (r->reads.bytes)
+		metric_put(to, METRIC_READ_HITS,
+			   100 * fmax(0, 1 - (double)(da->read_bytes - db->read_bytes) /
+							 (double)r->reads.bytes));
 	if (r->writes.ios || !r->reads.ios)
 		put_latencies(to, &r->writes, METRIC_WRITE_IOPS, METRIC_WRITE_P50, METRIC_WRITE_P99,
 			      METRIC_WRITE_MAX);

@@ -144,7 +144,7 @@ int sluice_destroy(struct sluice *c, void (*lost)(void *ctx, const struct sluice
 	struct lib_losing losing = { .lost = lost, .ctx = ctx };
 	struct engine_losses losses = { .lost = lost ? lose : NULL, .ctx = &losing };
 
-	if (atomic_load(&c->files_open))
+	if (atomic_load(&c->files_open) || engine_has_loans(c->engine))
 		return -EBUSY;
 	trace_stop(&engine_writeback(c->engine)->trace);
 	return take_down(c, &losses);
@@ -156,7 +156,6 @@ struct sync {
 	void (*progress)(void *ctx, uint64_t done_bytes, uint64_t all_bytes);
 	void *ctx;
 	u64 all, done; /* pages */
-	bool begun;
 };
 
 /* What others dirty meanwhile hides what was written: then nothing is said to have happened. */
@@ -164,9 +163,6 @@ static int sync_progress(void *ctx, u64 left)
 {
 	struct sync *s = ctx;
 
-	if (!s->begun)
-		s->all = left;
-	s->begun = true;
 	if (left < s->all)
 		s->done = max_u64(s->done, s->all - left);
 	s->progress(s->ctx, s->done * PAGE_SIZE, s->all * PAGE_SIZE);
@@ -177,10 +173,13 @@ int sluice_sync(struct sluice *c,
 		void (*progress)(void *ctx, uint64_t done_bytes, uint64_t all_bytes), void *ctx)
 {
 	struct sync s = { .progress = progress, .ctx = ctx };
+	struct engine_stats stats;
 	int rc;
 
 	if (!progress)
 		return engine_sync(c->engine);
+	engine_stats(c->engine, &stats);
+	s.all = stats.debt + stats.in_flight;
 	rc = engine_sync_progress(c->engine, sync_progress, &s);
 	if (!rc && s.done != s.all)
 		progress(ctx, s.all * PAGE_SIZE, s.all * PAGE_SIZE);

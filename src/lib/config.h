@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The configuration of a cache in the real world, as "KEY=VALUE" settings under the names of Linux and
- * the lab: one table for whoever has settings to read (the library, the mount, jobs on real files).
+ * The configuration of a cache in the real world, as "KEY=VALUE" settings under the names of Linux
+ * and the lab: one table for whoever has settings to read (the library, the mount, jobs on real
+ * files).
  */
 #ifndef SLUICE_LIB_CONFIG_H
 #define SLUICE_LIB_CONFIG_H

@@ -28,8 +28,8 @@ struct lib_store {
 	struct inode *inode;
 	/* under the cache's stores_lock: */
 	u32 opens;
-	bool written_to; /* it was opened for writing, once */
-	bool opened;     /* the program has it: release() is due at the end */
+	bool written_to;     /* it was opened for writing, once */
+	_Atomic bool opened; /* the program has it: release() is due at the end */
 	struct list_node link;
 };
 
@@ -46,9 +46,9 @@ int lib_store_get(struct sluice *c, const struct sluice_store *ops, void *ctx, u
 void lib_store_put(struct sluice *c, struct lib_store *s);
 /*
  * Closes a file of a store. The last close first makes the data safe, and gives the store back; if
- * that fails, with the error, nothing has happened. `forget`: whatever is not safe goes.
+ * that fails, with the error, nothing has happened.
  */
-int lib_store_close(struct sluice_file *f, bool forget);
+int lib_store_close(struct sluice_file *f);
 
 /* Tells `lost` of all that is unwritten of a file: to be called while it exists. loss.c */
 struct lib_losing {

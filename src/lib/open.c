@@ -78,7 +78,7 @@ int sluice_open_store(struct sluice *c, const struct sluice_store *store, void *
 		if (rc)
 			lib_store_put(c, f->store);
 		else
-			f->store->opened = true;
+			atomic_store(&f->store->opened, true);
 	}
 	if (rc) {
 		free(f);
@@ -100,7 +100,7 @@ int sluice_close(struct sluice_file *f)
 	int rc = 0;
 
 	if (f->store)
-		rc = lib_store_close(f, false);
+		rc = lib_store_close(f);
 	else
 		path_close(f->file);
 	if (!rc)

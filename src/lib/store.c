@@ -56,7 +56,7 @@ static void backing_close(void *ctx)
 {
 	struct lib_store *s = ctx;
 
-	if (s->opened && s->ops.release)
+	if (atomic_load(&s->opened) && s->ops.release)
 		s->ops.release(s->ctx);
 }
 
@@ -165,11 +165,11 @@ void lib_store_put(struct sluice *c, struct lib_store *s)
 	mutex_unlock(&c->stores_lock);
 }
 
-int lib_store_close(struct sluice_file *f, bool forget)
+int lib_store_close(struct sluice_file *f)
 {
 	struct sluice *c = f->cache;
 	struct lib_store *s = f->store;
-	bool safe = forget;
+	bool safe = false;
 
 	for (;;) {
 		bool last, done;
@@ -178,7 +178,7 @@ int lib_store_close(struct sluice_file *f, bool forget)
 		mutex_lock(&c->stores_lock);
 		last = s->opens == 1;
 		/* others may have written since it was made safe, and closed */
-		done = !last || (safe && (forget || !inode_unwritten_bytes(s->inode)));
+		done = !last || (safe && !inode_unwritten_bytes(s->inode));
 		if (done) {
 			file_close(f->file);
 			drop(s);

@@ -38,7 +38,7 @@ static const struct answer accounting[] = {
 static const struct answer pinned[] = {
 	[PINNED_IGNORE] = { "ignore", "clean pages that share a folio with dirty ones just stay" },
 	[PINNED_SHED] = { "shed", "dirty folios are split, so that clean pages can be freed, when "
-				  "more than the dirty limit is pinned or memory is short" },
+				  "more than their share of memory is pinned or memory is short" },
 };
 
 static const struct answer small_write[] = {
@@ -81,6 +81,25 @@ static const struct answer wb_floor[] = {
 					      "limit acts in its threshold itself" },
 };
 
+static const struct answer reclaim[] = {
+	[RECLAIM_LRU2] = { "lru2", "two lists: what was used twice goes after what was not" },
+	[RECLAIM_SIEVE] = { "sieve",
+			    "one list and a hand, which spares what was used again since it "
+			    "passed" },
+	[RECLAIM_S3FIFO] = { "s3fifo", "a small queue for what is new, and a main one for what was "
+				       "used again while in it or soon after it left" },
+};
+
+#define SHARE(percent)                                                               \
+	{                                                                            \
+#percent, "at most " #percent " % of memory is held by dirty folios" \
+	}
+
+static const struct answer pinned_share[] = {
+	SHARE(0),  SHARE(10), SHARE(20), SHARE(30), SHARE(40),  SHARE(50),
+	SHARE(60), SHARE(70), SHARE(80), SHARE(90), SHARE(100),
+};
+
 static const struct answer max_order[] = {
 	{ "0", "no folio is larger than 4 KiB" },   { "1", "no folio is larger than 8 KiB" },
 	{ "2", "no folio is larger than 16 KiB" },  { "3", "no folio is larger than 32 KiB" },
@@ -95,10 +114,16 @@ static const struct answer max_order[] = {
 	}
 
 static const struct choice choices[] = {
-	CHOICE(accounting, "folio|page|debt"),      CHOICE(pinned, "ignore|shed"),
-	CHOICE(small_write, "keep|split|evict"),    CHOICE(write_order, "zero|length"),
-	CHOICE(readahead, "mark-order|file-order"), CHOICE(writeout, "folio|block"),
-	CHOICE(write_lock, "inode|folio"),          CHOICE(wb_floor, "position|threshold"),
+	CHOICE(accounting, "folio|page|debt"),
+	CHOICE(pinned, "ignore|shed"),
+	CHOICE(small_write, "keep|split|evict"),
+	CHOICE(write_order, "zero|length"),
+	CHOICE(readahead, "mark-order|file-order"),
+	CHOICE(writeout, "folio|block"),
+	CHOICE(write_lock, "inode|folio"),
+	CHOICE(wb_floor, "position|threshold"),
+	CHOICE(reclaim, "lru2|sieve|s3fifo"),
+	CHOICE(pinned_share, "0|10|20|30|40|50|60|70|80|90|100"),
 	CHOICE(max_order, "0|1|2|3|4|5|6|7|8|9"),
 };
 
@@ -112,7 +137,7 @@ struct preset {
 		.name = "linux-" release, .accounting = ACCOUNT_FOLIO, .pinned = PINNED_IGNORE, \
 		.small_write = SMALL_WRITE_KEEP, .write_order = order, .readahead = source,     \
 		.writeout = unit, .write_lock = WRITE_LOCK_INODE, .wb_floor = floor,            \
-		.max_order = 9                                                                  \
+		.reclaim = RECLAIM_LRU2, .pinned_share = 10, .max_order = 9                     \
 	}
 
 static const struct preset presets[] = {
@@ -138,6 +163,8 @@ static const struct preset presets[] = {
 	    .writeout = WRITEOUT_BLOCK,
 	    .write_lock = WRITE_LOCK_FOLIO,
 	    .wb_floor = WB_FLOOR_THRESHOLD,
+	    .reclaim = RECLAIM_S3FIFO,
+	    .pinned_share = 5,
 	    .max_order = 9 },
 	  "Ours: paces by what must be written, sheds what it pins instead of stalling writers" },
 };

@@ -9,6 +9,7 @@
 #define SLUICE_WRITEBACK_POLICY_H
 
 #include "base/err.h"
+#include "cache/reclaim.h"
 
 /* The order of the values is that of the answers in policy.c. */
 enum policy_accounting { ACCOUNT_FOLIO, ACCOUNT_PAGE, ACCOUNT_DEBT };
@@ -30,6 +31,8 @@ struct policy {
 	enum policy_writeout writeout;       /* what of a dirty folio is written */
 	enum policy_write_lock write_lock;   /* what a writer excludes other writers from */
 	enum policy_wb_floor wb_floor;       /* where a device's floor of (limit - dirty)/8 acts */
+	enum reclaim reclaim;                /* which clean folio goes when memory is needed */
+	u32 pinned_share;                    /* pinned=shed: tenths of memory that may be pinned */
 	u32 max_order;                       /* largest folio order, 0..9 */
 };
 

@@ -13,12 +13,12 @@
  * The policy's accounting decides what is read as dirty and what a write is charged; the
  * law is the same.
  *
- * Over the limit there is nothing to owe, only waiting for dirty to fall. Where writers sleep with
- * their file's lock held, that lock makes them a queue. Where they sleep without (write_lock=folio),
- * whoever happened to look at the right moment would go on, and one with bad luck could wait
- * for ever. So there they stand in line, first come first served: only the first looks, more
- * often than a pause is long, since he looks for all; and near the limit nobody goes on before those
- * who are in line.
+ * Over the limit there is nothing to owe, only waiting for dirty to fall. Where writers sleep
+ * with their file's lock held, that lock makes them a queue. Where they sleep without
+ * (write_lock=folio), whoever happened to look at the right moment would go on, and one with
+ * bad luck could wait for ever. So there they stand in line, first come first served: only the
+ * first looks, more often than a pause is long, since he looks for all; and near the limit
+ * nobody goes on before those who are in line.
  */
 #include "writeback/pause.h"
 #include "writeback/position.h"
@@ -278,8 +278,8 @@ static void trace_payment(struct wb *wb, const struct look *k, const struct dirt
 }
 
 /*
- * Whether the task has to do with the line of its device. Far enough below the limit nobody asks who
- * is still in it, or it would never end between tasks that come again and again.
+ * Whether the task has to do with the line of its device. Far enough below the limit nobody
+ * asks who is still in it, or it would never end between tasks that come again and again.
  */
 static bool queues(struct wb *wb, const struct look *k, const struct dirtier *t, bool waits)
 {
@@ -406,16 +406,35 @@ static int balance(struct wb *wb, struct dirtier *t, u64 pages_dirtied, bool now
 	}
 }
 
-/* Takes over what ended tasks of this CPU left unpaid, up to the limit (5.1). */
-static void take_leaked(struct wb_cpu *cpu, struct dirtier *t, u64 limit)
+/*
+ * Real world: pages that threads left unpaid which ended without a word, of all caches, since one
+ * may have written to several.
+ */
+static _Atomic u32 left_by_threads;
+
+static void thread_ends(void)
 {
-	u32 leaked = atomic_load_explicit(&cpu->leaked, memory_order_relaxed);
+	u64 *dirtied = world_local(LOCAL_DIRTIED);
+
+	atomic_fetch_add_explicit(&left_by_threads, (u32)*dirtied, memory_order_relaxed);
+	*dirtied = 0;
+}
+
+int throttle_init(void)
+{
+	return world_is_sim() ? 0 : world_at_task_end(thread_ends);
+}
+
+/* Takes over what ended tasks left unpaid, up to the limit (5.1). */
+static void take_leaked(_Atomic u32 *from, struct dirtier *t, u64 limit)
+{
+	u32 leaked = atomic_load_explicit(from, memory_order_relaxed);
 
 	if (leaked && *t->nr_dirtied < limit) {
 		u32 take = (u32)min_u64(leaked, limit - *t->nr_dirtied);
 
 		/* who finds that another took some leaves the rest for later */
-		if (atomic_compare_exchange_strong_explicit(&cpu->leaked, &leaked, leaked - take,
+		if (atomic_compare_exchange_strong_explicit(from, &leaked, leaked - take,
 							    memory_order_relaxed,
 							    memory_order_relaxed))
 			*t->nr_dirtied += take;
@@ -438,7 +457,9 @@ int throttle_poll(struct wb *wb, bool nowait)
 		atomic_store_explicit(&cpu->dirtied, 0, memory_order_relaxed);
 		limit = 0;
 	}
-	take_leaked(cpu, &t, limit);
+	take_leaked(&cpu->leaked, &t, limit);
+	if (!world_is_sim())
+		take_leaked(&left_by_threads, &t, limit);
 	if (*t.nr_dirtied < limit)
 		return 0;
 	return balance(wb, &t, *t.nr_dirtied, nowait);

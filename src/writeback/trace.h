@@ -2,8 +2,8 @@
 /*
  * The decisions of the throttle and the flusher as events, under the names of the kernel's
  * tracepoints and with their fields (Linux writeback reference, 14.1): sizes in pages, rates in
- * KiB/s, times in ms. An event goes to whoever traces the cache it happened in (rings, or a sink), and
- * fires a USDT probe of the same name, provider "sluice".
+ * KiB/s, times in ms. An event goes to whoever traces the cache it happened in (rings, or a sink),
+ * and fires a USDT probe of the same name, provider "sluice".
  *
  * While nobody looks an event costs one load of trace_word and a branch. Places with something to
  * tell ask trace_on() first and build nothing otherwise.
@@ -16,8 +16,8 @@
 #include <sys/types.h>
 
 /*
- * kind, name, fields. The first field of most is the device (bdi), by its number in the cache. Files
- * have numbers (ino) in the order in which the cache came to know them.
+ * kind, name, fields. The first field of most is the device (bdi), by its number in the cache.
+ * Files have numbers (ino) in the order in which the cache came to know them.
  */
 #define TRACE_EVENTS(X)                                                                            \
 	X(BALANCE_DIRTY_PAGES, balance_dirty_pages, "bdi", "limit", "setpoint", "dirty",           \

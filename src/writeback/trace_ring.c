@@ -4,13 +4,14 @@
  * no lock and no atomic exchange. A ring is a power of two of slots and a count of the events ever
  * put into it, which says where the next goes: the oldest gives way. Who reads copies a slot and
  * then looks at the count again: if that has come round so far that the slot may have been
- * written meanwhile, the copy is thrown away and the event counts as lost. So a writer never waits for
- * a reader (Lamport, "Concurrent reading and writing", 1977). The words of a slot are atomics with
- * acquire and release, which cost nothing on x86, so that the second look cannot come too early.
+ * written meanwhile, the copy is thrown away and the event counts as lost. So a writer never waits
+ * for a reader (Lamport, "Concurrent reading and writing", 1977). The words of a slot are atomics
+ * with acquire and release, which cost nothing on x86, so that the second look cannot come too
+ * early.
  *
  * A thread finds its ring by a word of its own that remembers the last trace it worked for. When a
- * thread ends its ring is free to be taken by the next, with what is in it. A trace that was stopped
- * is not freed before its cache, since a writer may still be at work in it, but started
+ * thread ends its ring is free to be taken by the next, with what is in it. A trace that was
+ * stopped is not freed before its cache, since a writer may still be at work in it, but started
  * again when one of its size is wanted.
  *
  * The time of an event is that of the cheapest clock there is (world/ticks.h), turned into

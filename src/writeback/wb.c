@@ -159,6 +159,8 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 {
 	*all = (struct writeback){ .cache = cache, .policy = *policy };
 	all->cpus = world_cpus();
+	if (throttle_init())
+		return -ENOMEM;
 	all->cpu = aligned_alloc(alignof(struct wb_cpu), all->cpus * sizeof(*all->cpu));
 	if (!all->cpu)
 		return -ENOMEM;

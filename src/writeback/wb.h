@@ -141,7 +141,8 @@ struct inode {
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
-	_Atomic bool sparse;       /* there may be holes below the size; under the lock */
+	_Atomic bool sparse;       /* there may be holes below the size, whose room has to be
+				    * asked for; under the lock */
 	void *owner;               /* whoever made the inode: his own */
 	_Atomic u64 landed_ns;     /* when the last page in flight landed; 0: never */
 	_Atomic bool unflushed;    /* the store has taken what the device was not told to keep */
@@ -238,6 +239,8 @@ void throttle_charge(struct writeback *all, u32 pages);
  * The poll before each step of a write: may sleep. With `nowait` -EAGAIN instead of a sleep.
  */
 int throttle_poll(struct wb *wb, bool nowait);
+/* Before the first write: threads that end by themselves leave their unpaid pages to others. */
+int throttle_init(void);
 /* A task that dirtied pages ends. */
 void throttle_task_exit(struct writeback *all);
 

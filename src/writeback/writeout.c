@@ -284,6 +284,7 @@ void inode_wait_pages(struct inode *inode, u64 first, u64 last)
 			continue;
 		folio_wait_writeback(f);
 		first = max_u64(first, folio_end(f));
+		mapping_drop(f); /* when it landed we held it */
 		folio_unpin(m->cache, f);
 	}
 }

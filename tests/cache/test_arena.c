@@ -53,7 +53,8 @@ static void test_every_small_arena_gives_all_its_frames(void **state)
 			u8 taken[130] = { 0 };
 			struct arena a;
 
-			assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = frames }), 0);
+			assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = frames }),
+					 0);
 			assert_true(arena_is_valid(&a));
 			assert_int_equal(arena_free_frames(&a), frames);
 			for (u32 i = 0; i < runs; i++) {
@@ -274,7 +275,8 @@ static void test_frames_have_bytes_of_their_own(void **state)
 	u8 page[PAGE_SIZE];
 
 	(void)state;
-	assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = 33, .contents = true }), 0);
+	assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = 33, .contents = true }),
+			 0);
 	for (u32 i = 0; i < 33; i++)
 		memset(arena_bytes(&a, i), (int)i + 1, PAGE_SIZE);
 	for (u32 i = 0; i < 33; i++) {

@@ -85,8 +85,8 @@ static void churn(u32 max, bool contents, u64 seed, unsigned steps)
 
 	rng_init(&m.r, seed);
 	assert_int_equal(arena_init(&m.a, &(struct arena_config){ .frames = max / 2 + 1,
-								   .max_frames = max,
-								   .contents = contents }),
+								  .max_frames = max,
+								  .contents = contents }),
 			 0);
 	for (unsigned i = 0; i < steps; i++) {
 		u64 dice = rng_below(&m.r, 100);
@@ -102,15 +102,15 @@ static void churn(u32 max, bool contents, u64 seed, unsigned steps)
 	}
 	/* frames that went back to the system are in memory no more */
 	if (contents && m.count == 0)
-		assert_true(memory_use(&m.a.ram).resident_bytes <=
-			    (u64)arena_frames(&m.a) << PAGE_SHIFT);
+		assert_true(memory_use(&m.a.ram).resident_bytes <= (u64)arena_frames(&m.a)
+									      << PAGE_SHIFT);
 	while (m.count)
 		give(&m, m.count - 1);
 	expect_counts(&m);
 	assert_int_equal(arena_free_frames(&m.a), arena_frames(&m.a));
 	if (contents)
-		assert_true(memory_use(&m.a.ram).resident_bytes <=
-			    (u64)arena_frames(&m.a) << PAGE_SHIFT);
+		assert_true(memory_use(&m.a.ram).resident_bytes <= (u64)arena_frames(&m.a)
+									      << PAGE_SHIFT);
 	arena_finish(&m.a);
 	free(m.owned);
 }
@@ -156,8 +156,8 @@ static void test_a_stuck_frame_is_an_ordinary_one_after_growing_again(void **sta
 	struct arena a;
 
 	(void)state;
-	assert_int_equal(
-		arena_init(&a, &(struct arena_config){ .frames = 8, .contents = true }), 0);
+	assert_int_equal(arena_init(&a, &(struct arena_config){ .frames = 8, .contents = true }),
+			 0);
 	for (u32 i = 0; i < 8; i++)
 		assert_int_equal(arena_alloc(&a, 0), i);
 	*(u8 *)arena_bytes(&a, 6) = 42;

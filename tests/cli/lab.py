@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 
 import program
@@ -151,6 +152,46 @@ def test_explanations_stand_below_the_table():
     result = json.loads(sluice('lab', SMALL, '--explain', '--json', '-').out)
     equal(['  ' + sentence for sentence in result['cases'][0]['explanation']], lines)
     equal([c['decided_by'] for c in result['cases']], ['charge', 'jobs'])
+
+
+def test_a_trace_has_what_was_decided():
+    """Twice the same, as the kernel writes it, in agreement with the figures, which stay."""
+    plain = results('-c', 'baseline')
+    equal(figures(program.SLUICE, SMALL, '-c', 'baseline', '--trace', 'a.trace'), plain)
+    equal(sluice('lab', SMALL, '-c', 'baseline', '--trace', 'b.trace').status, 0)
+    with open('a.trace') as a, open('b.trace') as b:
+        text = a.read()
+        equal(text, b.read())
+    lines = text.splitlines()
+    equal(lines[0], '# tracer: sluice')
+    equal([line for line in lines if line.startswith('# phase')],
+          ['# phase create', '# phase load', '# phase write'])
+    event = re.compile(r'^ *(.{1,32})-(\d+) +\[(\d{3})\] \.{5} +(\d+\.\d{6}): (\w+): (.*)$')
+    events = [event.match(line).groups() for line in lines if not line.startswith('#')]
+    times = [float(e[3]) for e in events]
+    assert len(times) > 100 and times[0] <= times[-1]
+    pauses = [int(re.search(r' pause=(-?\d+)', e[5]).group(1)) for e in events
+              if e[4] == 'balance_dirty_pages']
+    slept_s = plain['cases'][0]['predicted']['throttle_sleep_s']
+    assert slept_s > 0
+    equal(round(sum(p for p in pauses if p > 0) / 1000, 3), round(slept_s, 3))
+    kinds = {e[4] for e in events}
+    for kind in ('global_dirty_state', 'bdi_dirty_ratelimit', 'writeback_start',
+                 'writeback_written', 'writeback_single_inode', 'writeback_queue_io'):
+        assert kind in kinds, (kind, kinds)
+
+
+def test_a_trace_is_of_one_case():
+    refused(['lab', SMALL, '--trace', 't'], 'sluice lab: --trace is for one case under one policy, '
+            'not 2: choose with -c and -p')
+    refused(['lab', SMALL, '-c', 'sluice', '--trace', ''],
+            'sluice lab: --trace needs the name of a file')
+    done = sluice('lab', SMALL, '-c', 'sluice', '--trace', 'no/t')
+    equal((done.status, done.out), (2, ''))
+    contains(done.err, 'no/t')
+    done = sluice('lab', SMALL, '-c', 'sluice', '--trace', 'same', '--json', 'same')
+    equal((done.status, done.out), (2, ''))
+    equal(os.listdir('.'), [])
 
 
 def test_progress_is_for_terminals():

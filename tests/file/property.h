@@ -143,6 +143,27 @@ void prop_open(struct prop *p, struct prop_file *f, u32 task, bool sync);
 void prop_close(struct prop_file *f, u32 task);
 int prop_create(struct prop *p, struct prop_file *f);
 
+/* What property_ops.c and property_more.c share. */
+#define PROP_CUTS 6 /* pieces of a buffer */
+
+struct prop_span {
+	u64 offset, length;
+};
+
+unsigned prop_cut(struct prop_task *t, const u8 *buf, u64 length, u32 unit, struct iovec *iov);
+unsigned prop_flags(struct prop_task *t, bool direct, bool writes, bool sync);
+struct prop_span prop_span_anywhere(struct prop_task *t, struct prop_file *f);
+bool prop_span_allowed(struct prop_task *t, struct prop_file *f, struct prop_span *s);
+void prop_expect_cause(struct prop_task *t, s64 rc, u64 injected, const char *what);
+void prop_check_size(struct prop_task *t, struct prop_file *f);
+void prop_wrote(struct prop_file *f, const u8 *from, u64 offset, u64 n);
+void prop_settle(struct prop_task *t, struct prop_file *f, const u8 *from, struct prop_span s);
+void prop_append(struct prop_task *t, struct prop_file *f);
+void prop_fallocate(struct prop_task *t, struct prop_file *f);
+void prop_seek(struct prop_task *t, struct prop_file *f);
+void prop_borrow(struct prop_task *t, struct prop_file *f);
+void prop_unaligned(struct prop_task *t, struct prop_file *f);
+
 /* Uniform in the range; the second one as often small as large, by powers of two. */
 u64 prop_between(struct rng *r, u64 least, u64 most);
 u64 prop_scaled(struct rng *r, u64 least, u64 most);

@@ -10,10 +10,6 @@
 #include <errno.h>
 #include <string.h>
 
-struct span {
-	u64 offset, length;
-};
-
 static u64 align_by(struct rng *r, u64 value, u32 block_bytes)
 {
 	switch (rng_below(r, 4)) {
@@ -27,7 +23,7 @@ static u64 align_by(struct rng *r, u64 value, u32 block_bytes)
 }
 
 /* Anywhere in [from, end), not empty. */
-static struct span span_in(struct prop_task *t, u64 from, u64 end, u32 block_bytes)
+static struct prop_span span_in(struct prop_task *t, u64 from, u64 end, u32 block_bytes)
 {
 	struct rng *r = &t->rng;
 	u64 offset = max_u64(from, align_by(r, from + rng_below(r, end - from), block_bytes));
@@ -35,11 +31,11 @@ static struct span span_in(struct prop_task *t, u64 from, u64 end, u32 block_byt
 
 	if (prop_chance(r, 2))
 		length = max_u64(align_by(r, length, block_bytes), 1);
-	return (struct span){ offset, min_u64(length, end - offset) };
+	return (struct prop_span){ offset, min_u64(length, end - offset) };
 }
 
 /* Anywhere in the file as it may become, with a liking for its end and for hot places. */
-static struct span span_anywhere(struct prop_task *t, struct prop_file *f)
+struct prop_span prop_span_anywhere(struct prop_task *t, struct prop_file *f)
 {
 	u64 from = 0, end = f->capacity;
 
@@ -62,7 +58,7 @@ static struct span span_anywhere(struct prop_task *t, struct prop_file *f)
 }
 
 /* In a stripe of the task's own, within the size; false if there is none. */
-static bool span_own(struct prop_task *t, struct prop_file *f, struct span *s)
+static bool span_own(struct prop_task *t, struct prop_file *f, struct prop_span *s)
 {
 	u64 stripes = f->size / f->stripe_bytes, mine;
 
@@ -75,16 +71,16 @@ static bool span_own(struct prop_task *t, struct prop_file *f, struct span *s)
 }
 
 /* Where the operation goes: the whole file if it is held alone, else the task's own part. */
-static bool span_allowed(struct prop_task *t, struct prop_file *f, struct span *s)
+bool prop_span_allowed(struct prop_task *t, struct prop_file *f, struct prop_span *s)
 {
 	if (!t->alone)
 		return span_own(t, f, s);
-	*s = span_anywhere(t, f);
+	*s = prop_span_anywhere(t, f);
 	return true;
 }
 
 /* The blocks of a span; false if it is cut down to nothing. */
-static bool to_blocks(struct prop_file *f, struct span *s)
+static bool to_blocks(struct prop_file *f, struct prop_span *s)
 {
 	u64 end = round_up(s->offset + s->length, f->block_bytes);
 
@@ -97,7 +93,7 @@ static bool to_blocks(struct prop_file *f, struct span *s)
  * An error that nobody caused is a failure. Where memory is refused, write-out may be waiting for
  * an I/O that failed a moment ago, and a sync that begins now learns of it.
  */
-static void expect_cause(struct prop_task *t, s64 rc, u64 injected, const char *what)
+void prop_expect_cause(struct prop_task *t, s64 rc, u64 injected, const char *what)
 {
 	struct prop *p = t->p;
 
@@ -125,7 +121,7 @@ static void compare(struct prop_task *t, struct prop_file *f, u64 offset, u64 le
 				  want[i]);
 }
 
-static void check_size(struct prop_task *t, struct prop_file *f)
+void prop_check_size(struct prop_task *t, struct prop_file *f)
 {
 	if (t->alone && inode_size(f->inode) != f->size)
 		prop_fail(t->p, "file %u has size %llu, not %llu", f->number,
@@ -173,26 +169,67 @@ static void check_stored(struct prop_task *t, struct prop_file *f)
 	prop_check_store(t->p, f, 0, min_u64(f->size + 4 * PAGE_SIZE, f->capacity));
 }
 
+/* Cuts a buffer at random places, of multiples of `unit` bytes. */
+unsigned prop_cut(struct prop_task *t, const u8 *buf, u64 length, u32 unit, struct iovec *iov)
+{
+	unsigned n = 0;
+
+	while (length && n < PROP_CUTS - 1 && !prop_chance(&t->rng, 4)) {
+		u64 part = round_down(rng_below(&t->rng, length + 1), unit);
+
+		iov[n++] = (struct iovec){ (void *)buf, part };
+		buf += part;
+		length -= part;
+	}
+	iov[n++] = (struct iovec){ (void *)buf, length };
+	return n;
+}
+
+/* Flags of a call, often none. */
+unsigned prop_flags(struct prop_task *t, bool direct, bool writes, bool sync)
+{
+	unsigned flags = 0;
+
+	if (prop_chance(&t->rng, 2))
+		return 0;
+	if (!direct && !sync && prop_chance(&t->rng, 3))
+		return FILE_IO_NOWAIT | (prop_chance(&t->rng, 3) ? FILE_IO_DONTCACHE : 0);
+	if (prop_chance(&t->rng, 2))
+		flags |= FILE_IO_DONTCACHE;
+	if (writes && prop_chance(&t->rng, 8))
+		flags |= FILE_IO_DSYNC;
+	return flags;
+}
+
 static void op_read(struct prop_task *t, struct prop_file *f, bool direct)
 {
+	unsigned flags = prop_flags(t, direct, false, false), count;
+	struct iovec iov[PROP_CUTS];
 	u64 injected = t->p->faults.injected, want;
-	struct span s;
+	struct prop_span s;
 	ssize_t n;
 
-	if (!span_allowed(t, f, &s) || (direct && !to_blocks(f, &s)))
+	if (!prop_span_allowed(t, f, &s) || (direct && !to_blocks(f, &s)))
 		return;
 	if (s.length > t->p->op_bytes)
 		return;
 	want = s.offset < f->size ? min_u64(s.length, f->size - s.offset) : 0;
 	memset(t->buf, 0x5a, s.length);
-	prop_trace(t->p, "%u: %sread file %u [%llu, +%llu)", t->number, direct ? "direct " : "",
-		   f->number, (unsigned long long)s.offset, (unsigned long long)s.length);
-	n = file_pread(direct ? f->direct[t->number] : f->buffered[t->number], t->buf, s.length,
-		       s.offset);
-	expect_cause(t, n, injected, "pread");
+	prop_trace(t->p, "%u: %sread file %u [%llu, +%llu) flags %x", t->number,
+		   direct ? "direct " : "", f->number, (unsigned long long)s.offset,
+		   (unsigned long long)s.length, flags);
+	count = prop_cut(t, t->buf, s.length, direct ? f->block_bytes : 1, iov);
+	n = file_preadv(direct ? f->direct[t->number] : f->buffered[t->number], iov, count,
+			s.offset, flags);
+	if (n == -EAGAIN && flags & FILE_IO_NOWAIT)
+		return;
+	prop_expect_cause(t, n, injected, "pread");
 	if (n < 0)
 		return;
-	if ((u64)n != want && (t->p->faults.injected == injected || (u64)n > want))
+	if ((u64)n != want && (u64)n > want)
+		prop_fail(t->p, "task %u: read %lld bytes, more than %llu", t->number, (long long)n,
+			  (unsigned long long)want);
+	if ((u64)n != want && t->p->faults.injected == injected && !(flags & FILE_IO_NOWAIT))
 		prop_fail(t->p, "task %u: read %lld bytes, not %llu", t->number, (long long)n,
 			  (unsigned long long)want);
 	compare(t, f, s.offset, (u64)n, direct ? "direct read" : "read");
@@ -200,7 +237,7 @@ static void op_read(struct prop_task *t, struct prop_file *f, bool direct)
 }
 
 /* Enters a write into the model. */
-static void wrote(struct prop_file *f, const u8 *from, u64 offset, u64 n)
+void prop_wrote(struct prop_file *f, const u8 *from, u64 offset, u64 n)
 {
 	memcpy(f->bytes + offset, from, n);
 	if (n)
@@ -211,7 +248,7 @@ static void wrote(struct prop_file *f, const u8 *from, u64 offset, u64 n)
  * A synchronous write that failed did not say how far it came. Reads back what there is: some
  * of the new bytes, then the old.
  */
-static void settle(struct prop_task *t, struct prop_file *f, const u8 *from, struct span s)
+void prop_settle(struct prop_task *t, struct prop_file *f, const u8 *from, struct prop_span s)
 {
 	u64 size = t->alone ? inode_size(f->inode) : f->size, end = s.offset + s.length, n = 0;
 	struct prop *p = t->p;
@@ -242,48 +279,42 @@ static void settle(struct prop_task *t, struct prop_file *f, const u8 *from, str
 static void op_write(struct prop_task *t, struct prop_file *f, bool direct)
 {
 	struct prop *p = t->p;
+	bool sync = !direct && f->sync[t->number];
+	unsigned flags = prop_flags(t, direct, true, sync), count;
+	bool safe = direct || sync || flags & FILE_IO_DSYNC;
 	u64 injected = p->faults.injected;
+	struct iovec iov[PROP_CUTS];
 	const u8 *from;
-	struct span s;
+	struct prop_span s;
 	ssize_t n;
 
-	if (!span_allowed(t, f, &s) || (direct && !to_blocks(f, &s)))
+	if (!prop_span_allowed(t, f, &s) || (direct && !to_blocks(f, &s)))
 		return;
 	if (s.length > p->op_bytes)
 		return;
 	from = p->pool + rng_below(&t->rng, p->pool_bytes - s.length);
-	prop_trace(p, "%u: %swrite file %u [%llu, +%llu)%s", t->number, direct ? "direct " : "",
-		   f->number, (unsigned long long)s.offset, (unsigned long long)s.length,
-		   !direct && f->sync[t->number] ? " sync" : "");
-	n = file_pwrite(direct ? f->direct[t->number] : f->buffered[t->number], from, s.length,
-			s.offset);
-	expect_cause(t, n, injected, "pwrite");
-	if ((u64)n != s.length && p->faults.injected == injected)
+	prop_trace(p, "%u: %swrite file %u [%llu, +%llu)%s flags %x", t->number,
+		   direct ? "direct " : "", f->number, (unsigned long long)s.offset,
+		   (unsigned long long)s.length, sync ? " sync" : "", flags);
+	count = prop_cut(t, from, s.length, direct ? f->block_bytes : 1, iov);
+	n = file_pwritev(direct ? f->direct[t->number] : f->buffered[t->number], iov, count,
+			 s.offset, flags);
+	if (n == -EAGAIN && flags & FILE_IO_NOWAIT) {
+		prop_check_size(t, f);
+		return;
+	}
+	prop_expect_cause(t, n, injected, "pwrite");
+	if ((u64)n != s.length && p->faults.injected == injected && !(flags & FILE_IO_NOWAIT))
 		prop_fail(p, "task %u: wrote %lld bytes of %llu", t->number, (long long)n,
 			  (unsigned long long)s.length);
-	if (n < 0 && !direct && f->sync[t->number])
-		settle(t, f, from, s);
+	if (n < 0 && safe && (!direct || flags & FILE_IO_DSYNC))
+		prop_settle(t, f, from, s);
 	else if (n > 0)
-		wrote(f, from, s.offset, (u64)n);
-	check_size(t, f);
+		prop_wrote(f, from, s.offset, (u64)n);
+	prop_check_size(t, f);
 	f->hot = s.offset;
-	if (n > 0 && (direct || f->sync[t->number]))
+	if (n > 0 && safe)
 		prop_check_store(p, f, s.offset, (u64)n);
-}
-
-/* Direct I/O knows only whole blocks. */
-static void op_unaligned(struct prop_task *t, struct prop_file *f)
-{
-	u64 offset = rng_below(&t->rng, f->capacity - PAGE_SIZE), length = PAGE_SIZE;
-	ssize_t rc;
-
-	if (offset % f->block_bytes == 0)
-		length -= 1 + rng_below(&t->rng, f->block_bytes - 1);
-	rc = prop_chance(&t->rng, 2)
-		     ? file_pread(f->direct[t->number], t->buf, length, offset)
-		     : file_pwrite(f->direct[t->number], t->p->pool, length, offset);
-	if (rc != -EINVAL)
-		prop_fail(t->p, "unaligned direct I/O gave %lld", (long long)rc);
 }
 
 static void op_truncate(struct prop_task *t, struct prop_file *f)
@@ -317,7 +348,7 @@ static void op_truncate(struct prop_task *t, struct prop_file *f)
 		memset(f->bytes + size, 0, f->size - size);
 	f->size = size;
 	f->hot = size;
-	check_size(t, f);
+	prop_check_size(t, f);
 }
 
 static void op_lay_out(struct prop_task *t, struct prop_file *f)
@@ -328,10 +359,10 @@ static void op_lay_out(struct prop_task *t, struct prop_file *f)
 	prop_trace(t->p, "%u: lay out %llu of file %u", t->number, (unsigned long long)size,
 		   f->number);
 	rc = inode_lay_out(f->inode, size);
-	expect_cause(t, rc, injected, "lay out");
+	prop_expect_cause(t, rc, injected, "lay out");
 	if (!rc)
 		f->size = max_u64(f->size, size);
-	check_size(t, f);
+	prop_check_size(t, f);
 }
 
 static void op_fsync(struct prop_task *t, struct prop_file *f)
@@ -341,7 +372,7 @@ static void op_fsync(struct prop_task *t, struct prop_file *f)
 
 	prop_trace(t->p, "%u: fsync file %u%s", t->number, f->number, t->alone ? "" : " shared");
 	rc = file_fsync(f->buffered[t->number], prop_chance(&t->rng, 2));
-	expect_cause(t, rc, injected, "fsync");
+	prop_expect_cause(t, rc, injected, "fsync");
 	if (!rc)
 		check_stored(t, f);
 }
@@ -378,29 +409,29 @@ static void op_advise(struct prop_task *t, struct prop_file *f)
 {
 	u64 injected = t->p->faults.injected;
 	enum file_advice advice = (enum file_advice)rng_below(&t->rng, FILE_ADV_NOREUSE + 1);
-	struct span s = span_in(t, 0, f->capacity, f->block_bytes);
+	struct prop_span s = span_in(t, 0, f->capacity, f->block_bytes);
 	int rc;
 
 	if (prop_chance(&t->rng, 2))
 		advice = prop_chance(&t->rng, 2) ? FILE_ADV_DONTNEED : FILE_ADV_WILLNEED;
 	if (prop_chance(&t->rng, 4))
-		s = (struct span){ prop_chance(&t->rng, 2) ? s.offset : 0, 0 };
+		s = (struct prop_span){ prop_chance(&t->rng, 2) ? s.offset : 0, 0 };
 	prop_trace(t->p, "%u: advise %d file %u [%llu, +%llu)", t->number, (int)advice, f->number,
 		   (unsigned long long)s.offset, (unsigned long long)s.length);
 	rc = file_advise(f->buffered[t->number], s.offset, s.length, advice);
-	expect_cause(t, rc, injected, "advise");
+	prop_expect_cause(t, rc, injected, "advise");
 }
 
 void prop_check_file(struct prop_task *t, struct prop_file *f)
 {
 	prop_trace(t->p, "%u: check file %u", t->number, f->number);
-	check_size(t, f);
+	prop_check_size(t, f);
 	for (u64 at = 0; at < f->size;) {
 		u64 injected = t->p->faults.injected;
 		u64 length = min_u64(t->p->op_bytes, f->size - at);
 		ssize_t n = file_pread(f->buffered[t->number], t->buf, length, at);
 
-		expect_cause(t, n, injected, "pread");
+		prop_expect_cause(t, n, injected, "pread");
 		if (n < 0)
 			return;
 		if (!n)
@@ -423,7 +454,7 @@ static void op_sync_all(struct prop_task *t)
 	injected = p->faults.injected;
 	prop_trace(p, "%u: sync all", t->number);
 	rc = engine_sync(p->engine);
-	expect_cause(t, rc, injected, "engine_sync");
+	prop_expect_cause(t, rc, injected, "engine_sync");
 	t->alone = true;
 	for (u32 i = 0; i < p->files; i++) {
 		if (!rc)
@@ -443,7 +474,7 @@ static void op_sync(struct prop_task *t)
 	u64 injected = t->p->faults.injected;
 
 	prop_trace(t->p, "%u: sync", t->number);
-	expect_cause(t, engine_sync(t->p->engine), injected, "engine_sync");
+	prop_expect_cause(t, engine_sync(t->p->engine), injected, "engine_sync");
 }
 
 /* What may be done sharing the file, by weight; above it what needs it alone. */
@@ -459,7 +490,9 @@ static void shared_op(struct prop_task *t, struct prop_file *f, u64 dice)
 		op_read(t, f, true);
 	else if (dice < 89 || t->p->profile->fsync_often)
 		op_fsync(t, f);
-	else if (dice < 95)
+	else if (dice < 92)
+		prop_borrow(t, f);
+	else if (dice < 96)
 		op_advise(t, f);
 	else
 		op_reopen(t, f);
@@ -471,12 +504,18 @@ static void alone_op(struct prop_task *t, struct prop_file *f, u64 dice)
 		op_truncate(t, f);
 	else if (dice < 7)
 		prop_check_file(t, f);
+	else if (dice < 10)
+		prop_append(t, f);
+	else if (dice < 13)
+		prop_fallocate(t, f);
+	else if (dice < 15)
+		prop_seek(t, f);
 	else if (prop_chance(&t->rng, 200))
 		op_replace(t, f);
 	else if (prop_chance(&t->rng, 200))
 		op_lay_out(t, f);
 	else if (prop_chance(&t->rng, 200))
-		op_unaligned(t, f);
+		prop_unaligned(t, f);
 	else
 		shared_op(t, f, rng_below(&t->rng, 100));
 }
@@ -517,7 +556,7 @@ void prop_noise_step(struct prop_task *t)
 {
 	struct prop *p = t->p;
 	struct prop_file *f = &p->file[rng_below(&t->rng, p->files)];
-	struct span s = span_in(t, 0, f->capacity, f->block_bytes);
+	struct prop_span s = span_in(t, 0, f->capacity, f->block_bytes);
 	u64 injected = p->faults.injected;
 
 	t->started_ns = world_now();
@@ -529,20 +568,20 @@ void prop_noise_step(struct prop_task *t)
 		op_sync(t);
 		break;
 	case 2:
-		expect_cause(t, file_fsync(f->buffered[t->number], false), injected, "fsync");
+		prop_expect_cause(t, file_fsync(f->buffered[t->number], false), injected, "fsync");
 		break;
 	case 3:
 		if (to_blocks(f, &s) && s.length <= p->op_bytes)
-			expect_cause(t,
-				     file_pread(f->direct[t->number], t->buf, s.length, s.offset),
-				     injected, "direct pread");
+			prop_expect_cause(
+				t, file_pread(f->direct[t->number], t->buf, s.length, s.offset),
+				injected, "direct pread");
 		break;
 	case 4:
 	case 5:
 		op_advise(t, f);
 		break;
 	default:
-		expect_cause(t, file_pread(f->buffered[t->number], t->buf, s.length, s.offset),
-			     injected, "pread");
+		prop_expect_cause(t, file_pread(f->buffered[t->number], t->buf, s.length, s.offset),
+				  injected, "pread");
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An engine in the real world over a device of model "file", a table of paths, and a folder of
- * its own for files, which goes with it. Stores of a caller's own in memory, that fail when told to.
+ * its own for files, which goes with it. Stores of a caller's own in memory, that fail when
+ * told to.
  */
 #ifndef SLUICE_TESTS_FILE_REAL_RIG_H
 #define SLUICE_TESTS_FILE_REAL_RIG_H

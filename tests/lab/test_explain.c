@@ -252,10 +252,10 @@ static void cases_that_are_run_are_explained(void **state)
 			    "the rest met pages that were dirty already.\n"
 			    "  At most 18.1M were charged at a time: the background limit of 24M "
 			    "was never passed.\n"
-			    "  No writer was put to sleep; calls took 0.1 % of the jobs' time.\n"
+			    "  No writer was put to sleep; calls took less than 0.1 % of the jobs' "
+			    "time.\n"
 			    "  The device was busy less than 0.1 % of the time: 4 writes a second, "
-			    "4.80K a write.\n"
-			    "  Folios: 1,992 split to let go of clean pages.\n"
+			    "4.91K a write.\n"
 			    "  Nothing held the jobs back: they asked for no more.\n");
 	free(text);
 	lab_results_finish(results, 2);

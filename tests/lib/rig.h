@@ -39,8 +39,8 @@ static inline int rig_begin(void **state)
 
 static inline const char *rig_path(const char *name)
 {
-	static char path[4][128];
-	static unsigned next;
+	static _Thread_local char path[4][128];
+	static _Thread_local unsigned next;
 	char *p = path[next++ % 4];
 
 	snprintf(p, sizeof(path[0]), "%s/%s", rig_folder, name);
@@ -296,8 +296,12 @@ static const struct sluice_store bucket_store = {
 static inline struct sluice_file *bucket_open(struct sluice *c, struct bucket *b, int flags)
 {
 	struct sluice_file *f;
+	uint64_t size;
 
-	assert_int_equal(sluice_open_store(c, &bucket_store, b, b->size, flags, &f), 0);
+	pthread_mutex_lock(&b->lock);
+	size = b->size;
+	pthread_mutex_unlock(&b->lock);
+	assert_int_equal(sluice_open_store(c, &bucket_store, b, size, flags, &f), 0);
 	return f;
 }
 

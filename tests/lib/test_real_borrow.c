@@ -131,6 +131,29 @@ static void test_lent_bytes_outlive_reclaim_truncate_and_close(void **state)
 	assert_int_equal(sluice_close(other), 0);
 }
 
+/* A loan holds memory of the cache, not the file: that may go before it. */
+static void test_loans_hold_the_cache(void **state)
+{
+	struct sluice *c = rig_cache(GIVEN("memory=16M"));
+	struct bucket *b = bucket_new();
+	struct sluice_file *f = bucket_open(c, b, O_RDWR);
+	struct sluice_loan *loan;
+	struct iovec iov[8];
+
+	(void)state;
+	rig_write(f, 0, 20000, 1);
+	assert_int_equal(sluice_borrow(f, iov, 8, 20000, 0, 0, &loan), 20000);
+	assert_int_equal(sluice_close(f), 0);
+	assert_int_equal(b->releases, 1);
+	compare_loan(iov, 20000, 0, 1);
+	assert_int_equal(sluice_destroy(c, NULL, NULL), -EBUSY);
+	compare_loan(iov, 20000, 0, 1);
+	sluice_give_back(loan);
+	sluice_give_back(NULL);
+	assert_int_equal(sluice_destroy(c, NULL, NULL), 0);
+	bucket_free(b);
+}
+
 static void test_what_is_refused(void **state)
 {
 	struct sluice_loan *loan;
@@ -154,6 +177,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_more_than_an_eighth, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lent_bytes_outlive_reclaim_truncate_and_close,
 						set_up, tear_down),
+		cmocka_unit_test(test_loans_hold_the_cache),
 		cmocka_unit_test_setup_teardown(test_what_is_refused, set_up, tear_down),
 	};
 

@@ -217,14 +217,13 @@ static void test_appends_are_atomic(void **state)
 	assert_int_equal(sluice_destroy(cache, NULL, NULL), 0);
 }
 
-/* A writer faster than its disk is paced by the events it is told of. */
-
 static ssize_t slow_write(void *ctx, const struct iovec *iov, int count, uint64_t offset)
 {
 	usleep(2000);
 	return bucket_write(ctx, iov, count, offset);
 }
 
+/* A writer faster than its disk is paced, and told of. */
 static void test_a_throttled_writer_leaves_a_trace(void **state)
 {
 	struct sluice_store store = bucket_store;

@@ -106,7 +106,7 @@ def program(name, command, env, timeout=None, folder=ROOT, count=tap.count):
 
 def sources():
     found = []
-    for top in ('include', 'src', 'tests', 'bench'):
+    for top in ('include', 'src', 'examples', 'tests', 'bench'):
         for folder, _, files in os.walk(os.path.join(ROOT, top)):
             found += [os.path.join(folder, f) for f in files if f.endswith(('.c', '.h'))]
     return sorted(os.path.relpath(f, ROOT) for f in found)

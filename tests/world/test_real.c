@@ -150,6 +150,55 @@ static void test_found_thread(void **state)
 	assert_int_not_equal(id, world_task_id());
 }
 
+/* --- the end of tasks --- */
+
+static _Atomic u32 ended;
+static _Atomic u64 last_ended;
+
+static void note_end(void)
+{
+	atomic_store(&last_ended, world_task_id());
+	atomic_fetch_add(&ended, 1);
+}
+
+static void note_identity(void *arg)
+{
+	*(u64 *)arg = world_task_id();
+}
+
+static void *found_and_gone(void *arg)
+{
+	if (arg)
+		note_identity(arg);
+	return NULL;
+}
+
+static void nothing(void)
+{
+}
+
+static void test_task_end(void **state)
+{
+	pthread_t thread;
+	u64 id;
+
+	(void)state;
+	assert_int_equal(world_at_task_end(note_end), 0);
+	assert_int_equal(world_at_task_end(note_end), 0); /* counts once */
+	world_join(world_spawn("spawned", note_identity, &id));
+	assert_int_equal(ended, 1);
+	assert_int_equal(last_ended, id);
+	assert_int_equal(pthread_create(&thread, NULL, found_and_gone, &id), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(ended, 2);
+	assert_int_equal(last_ended, id);
+	/* who was never here leaves nothing */
+	assert_int_equal(pthread_create(&thread, NULL, found_and_gone, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(ended, 2);
+	assert_int_equal(world_at_task_end(nothing), 0);
+}
+
 static void test_random(void **state)
 {
 	u64 ones = 0, zeros = 0;
@@ -201,6 +250,7 @@ int main(void)
 		cmocka_unit_test_setup(test_park, setup_unbound),
 		cmocka_unit_test_setup(test_identity, setup_unbound),
 		cmocka_unit_test_setup(test_found_thread, setup_unbound),
+		cmocka_unit_test_setup(test_task_end, setup_unbound),
 		cmocka_unit_test_setup(test_random, setup_unbound),
 		cmocka_unit_test_setup(test_sim_inside_thread, setup_unbound),
 	};
