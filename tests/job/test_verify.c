@@ -225,7 +225,7 @@ static void differences_are_counted_or_fatal(void **state)
 	store_free(s);
 }
 
-/* continue_on_error=verify: they are counted and do not fail the job, not even with verify_fatal. */
+/* continue_on_error=verify: they are counted, and fail the job not even with verify_fatal. */
 static void differences_can_be_gone_on_after(void **state)
 {
 	static const struct {
