@@ -21,7 +21,8 @@
 
 struct run {
 	const struct experiment *x;
-	const struct experiment_case *c;
+	const struct experiment_case *c; /* whose phases are run */
+	bool preceding;                  /* it is one that the case to run comes after */
 	struct lab_result *out;
 	u64 seed;
 	void (*tick)(void *ctx, u64 now_ns);
@@ -179,13 +180,14 @@ static void run_phase(struct run *r, size_t i)
 		.progress_ns = TICK_NS,
 	};
 	struct job_results results;
+	bool measure = p->measure && !r->preceding;
 	char doing[128];
 	int error;
 
 	set_up_phase(r, i);
-	if (p->measure)
+	if (measure)
 		begin_measuring(r);
-	if (p->measure && r->record)
+	if (measure && r->record)
 		begin_recording(r, &options);
 	if (r->out->error)
 		return;
@@ -195,7 +197,7 @@ static void run_phase(struct run *r, size_t i)
 		return;
 	if (r->recorder)
 		end_recording(r, &results);
-	if (p->measure)
+	if (measure)
 		end_measuring(r, &results);
 	for (size_t row = 0; row < results.count && !r->out->error; row++) {
 		const struct job_result *job = &results.rows[row];
@@ -213,14 +215,32 @@ static void run_phase(struct run *r, size_t i)
 		engine_drop_caches(r->engine);
 }
 
+static void run_phases_of(struct run *r, const struct experiment_case *c, bool preceding)
+{
+	const struct experiment_case *own = r->c;
+
+	r->c = c;
+	r->preceding = preceding;
+	for (size_t i = 0; i < r->x->phase_count && !r->out->error; i++)
+		if (experiment_jobs(r->x, c, i))
+			run_phase(r, i);
+	r->c = own;
+	if (!preceding || r->out->error)
+		return;
+	failed(r, engine_sync(r->engine), "sync before the case");
+	engine_drop_caches(r->engine);
+}
+
 static void run_phases(void *arg)
 {
 	struct run *r = arg;
 
-	if (build(r) == 0)
-		for (size_t i = 0; i < r->x->phase_count && !r->out->error; i++)
-			if (experiment_jobs(r->x, r->c, i))
-				run_phase(r, i);
+	if (build(r) == 0) {
+		for (size_t i = 0; i < r->c->after_count && !r->out->error; i++)
+			run_phases_of(r, &r->x->cases[r->c->after[i]], true);
+		if (!r->out->error)
+			run_phases_of(r, r->c, false);
+	}
 	r->out->virtual_s = (double)world_now() / NSEC_PER_SEC;
 	take_down(r);
 }
@@ -364,7 +384,7 @@ void run_case_recorded(const struct experiment *x, const struct experiment_case 
 	run_any(x, c, seed, tick, tick_ctx, true, out);
 }
 
-u64 run_guess_ns(const struct experiment *x, const struct experiment_case *c)
+static u64 guess_own_ns(const struct experiment *x, const struct experiment_case *c)
 {
 	const struct device_config *d = &c->setup.device;
 	double bytes_per_s = fmax(d->bytes_per_s, d->write_bytes_per_s);
@@ -380,5 +400,14 @@ u64 run_guess_ns(const struct experiment *x, const struct experiment_case *c)
 		else if (bytes_per_s > 0)
 			sum_ns += (u64)((double)jobs_file_bytes(jobs) / bytes_per_s * NSEC_PER_SEC);
 	}
+	return sum_ns;
+}
+
+u64 run_guess_ns(const struct experiment *x, const struct experiment_case *c)
+{
+	u64 sum_ns = guess_own_ns(x, c);
+
+	for (size_t i = 0; i < c->after_count; i++)
+		sum_ns += guess_own_ns(x, &x->cases[c->after[i]]);
 	return sum_ns;
 }
