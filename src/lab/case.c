@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A case is a policy and what it does differently from the experiment. All its keys
- * but `policy`, `title` and `skip_phase` can also be set from the command line, so
+ * but `policy`, `title`, `skip_phase` and `after` can also be set from the command line, so
  * one function sets one key, wherever it was written:
  *
  *	accounting = page		a choice of the policy
@@ -120,8 +120,8 @@ int case_set(struct experiment *x, struct experiment_case *c, const char *key, c
 /* The keys a case may have that are no choices of a policy, for "did you mean". */
 static int refuse_key(const struct ini_entry *entry, const struct origin *at, struct err *e)
 {
-	const char *known[32] = { "policy", "title", "skip_phase" }, *near;
-	size_t count = 3;
+	const char *known[32] = { "policy", "title", "skip_phase", "after" }, *near;
+	size_t count = 4;
 
 	for (size_t i = 0; policy_key(i) && count < ARRAY_SIZE(known); i++)
 		known[count++] = policy_key(i);
@@ -153,6 +153,8 @@ int case_read(struct experiment *x, struct experiment_case *c, struct ini_sectio
 			c->title = entry->value;
 		else if (!strcmp(entry->key, "skip_phase"))
 			error = read_skips(x, c, entry->value, &at, e);
+		else if (!strcmp(entry->key, "after"))
+			c->after_list = entry->value, c->after_line = entry->line;
 		else if (!strchr(entry->key, '.') && !policy_has_key(entry->key))
 			error = refuse_key(entry, &at, e);
 		else
@@ -161,6 +163,34 @@ int case_read(struct experiment *x, struct experiment_case *c, struct ini_sectio
 			return error;
 	}
 	return 0;
+}
+
+int case_find_after(const struct experiment *x, struct experiment_case *c, struct err *e)
+{
+	struct origin at = { x->path, c->after_line };
+	char *copy, *rest;
+	int error = 0;
+
+	if (!c->after_list)
+		return 0;
+	copy = rest = strdup(c->after_list);
+	if (!copy)
+		return experiment_no_memory(e);
+	for (char *name; !error && (name = strsep(&rest, ", "));) {
+		const struct experiment_case *other = experiment_find(x, name);
+
+		if (!*name)
+			continue;
+		if (!other || other == c)
+			error = origin_error(e, &at, "after names \"%s\", no other case", name);
+		else if (c->after_count == AFTER_MAX)
+			error = origin_error(e, &at, "a case can be after %d others at most",
+					     AFTER_MAX);
+		else
+			c->after[c->after_count++] = (size_t)(other - x->cases);
+	}
+	free(copy);
+	return error;
 }
 
 struct fitting {

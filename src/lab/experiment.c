@@ -535,6 +535,8 @@ static int load(struct experiment *x, struct err *e)
 	if (!error)
 		error = match_references(x, e);
 	for (size_t i = 0; !error && i < x->case_count; i++)
+		error = case_find_after(x, &x->cases[i], e);
+	for (size_t i = 0; !error && i < x->case_count; i++)
 		error = case_check(x, &x->cases[i], e);
 	return error ? error : experiment_take_notes(x, e);
 }

@@ -17,6 +17,7 @@
 #include "writeback/policy.h"
 
 #define PHASES_MAX 16
+#define AFTER_MAX  8 /* cases that a case comes after */
 
 struct phase {
 	const char *name;
@@ -61,6 +62,10 @@ struct experiment_case {
 	struct policy policy;
 	struct settings settings; /* of the case and the command line */
 	bool skip[PHASES_MAX];
+	/* cases whose phases run first, by their indices: what they leave, this one begins with */
+	const char *after_list; /* as written, or NULL */
+	int after_line;
+	size_t after[AFTER_MAX], after_count;
 	/* what stands in a phase's place here, or NULL */
 	const struct jobs *jobs[PHASES_MAX];
 	struct origin job_at[PHASES_MAX];
@@ -172,6 +177,8 @@ int case_set(struct experiment *x, struct experiment_case *c, const char *key, c
 int experiment_take_notes(struct experiment *x, struct err *e);
 /* Marks the devices that a job of the case has a file on. */
 void case_mark_devices(const struct experiment *x, const struct experiment_case *c, bool *used);
+/* Finds the cases that the case comes after, once all are known. */
+int case_find_after(const struct experiment *x, struct experiment_case *c, struct err *e);
 int case_check(const struct experiment *x, struct experiment_case *c, struct err *e);
 
 /* reference.c: [reference NAME] and [tolerance]. */

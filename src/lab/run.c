@@ -22,7 +22,8 @@
 
 struct run {
 	const struct experiment *x;
-	const struct experiment_case *c;
+	const struct experiment_case *c; /* whose phases are run */
+	bool preceding;                  /* it is one that the case to run comes after */
 	struct lab_result *out;
 	u64 seed;
 	void (*tick)(void *ctx, u64 now_ns);
@@ -149,6 +150,7 @@ static void run_phase(struct run *r, size_t i)
 		.progress_ns = TICK_NS,
 	};
 	struct job_results results;
+	bool measure = p->measure && !r->preceding;
 	char doing[256], place[128];
 	int error;
 
@@ -156,9 +158,9 @@ static void run_phase(struct run *r, size_t i)
 	snprintf(doing, sizeof(doing), "phase %s", p->name);
 	if (r->watch.trace)
 		trace_text_note(r->watch.trace, doing);
-	if (p->measure)
+	if (measure)
 		begin_measuring(r);
-	if (p->measure && r->watch.record)
+	if (measure && r->watch.record)
 		begin_recording(r, &options);
 	if (r->out->error)
 		return;
@@ -167,7 +169,7 @@ static void run_phase(struct run *r, size_t i)
 		return;
 	if (r->recorder)
 		end_recording(r, &results);
-	if (p->measure)
+	if (measure)
 		end_measuring(r, &results);
 	for (size_t row = 0; row < results.count && !r->out->error; row++) {
 		const struct job_result *job = &results.rows[row];
@@ -188,6 +190,22 @@ static void run_phase(struct run *r, size_t i)
 		engine_drop_caches(r->rig.engine);
 }
 
+static void run_phases_of(struct run *r, const struct experiment_case *c, bool preceding)
+{
+	const struct experiment_case *own = r->c;
+
+	r->c = c;
+	r->preceding = preceding;
+	for (size_t i = 0; i < r->x->phase_count && !r->out->error; i++)
+		if (experiment_jobs(r->x, c, i))
+			run_phase(r, i);
+	r->c = own;
+	if (!preceding || r->out->error)
+		return;
+	failed(r, engine_sync(r->rig.engine), "sync before the case");
+	engine_drop_caches(r->rig.engine);
+}
+
 static void run_phases(void *arg)
 {
 	struct run *r = arg;
@@ -198,10 +216,12 @@ static void run_phases(void *arg)
 		doing = "starting the trace";
 		error = trace_text_begin(r->rig.engine, r->watch.trace);
 	}
-	if (!failed(r, error, doing))
-		for (size_t i = 0; i < r->x->phase_count && !r->out->error; i++)
-			if (experiment_jobs(r->x, r->c, i))
-				run_phase(r, i);
+	if (!failed(r, error, doing)) {
+		for (size_t i = 0; i < r->c->after_count && !r->out->error; i++)
+			run_phases_of(r, &r->x->cases[r->c->after[i]], true);
+		if (!r->out->error)
+			run_phases_of(r, r->c, false);
+	}
 	r->out->virtual_s = (double)world_now() / NSEC_PER_SEC;
 	rig_take_down(&r->rig);
 }
@@ -397,7 +417,7 @@ void run_case(const struct experiment *x, const struct experiment_case *c, u64 s
 	run_case_watched(x, c, seed, tick, tick_ctx, &(struct case_watch){ 0 }, out);
 }
 
-u64 run_guess_ns(const struct experiment *x, const struct experiment_case *c)
+static u64 guess_own_ns(const struct experiment *x, const struct experiment_case *c)
 {
 	const struct device_config *d = &c->setup.device[0].config;
 	double bytes_per_s = fmax(d->bytes_per_s, d->write_bytes_per_s);
@@ -413,5 +433,14 @@ u64 run_guess_ns(const struct experiment *x, const struct experiment_case *c)
 		else if (bytes_per_s > 0)
 			sum_ns += (u64)((double)jobs_file_bytes(jobs) / bytes_per_s * NSEC_PER_SEC);
 	}
+	return sum_ns;
+}
+
+u64 run_guess_ns(const struct experiment *x, const struct experiment_case *c)
+{
+	u64 sum_ns = guess_own_ns(x, c);
+
+	for (size_t i = 0; i < c->after_count; i++)
+		sum_ns += guess_own_ns(x, &x->cases[c->after[i]]);
 	return sum_ns;
 }

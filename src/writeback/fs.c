@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * File systems, as rows of a table. What they write for their metadata was read off the requests
- * (tracepoint block_rq_issue) of Linux 6.18 on a device with a write cache, with 16 files and with 1:
+ * File systems, as rows of a table. What they write for their metadata was read off the
+ * requests (tracepoint block_rq_issue) of Linux 6.18 on a device with a write cache, with 16 files
+ * and with 1:
  *
  * XFS	for an fsync: flush, 1 KiB of log, flush.
  *
- * ext4	for an fsync, and every 5 s while anything is written, since that changes times: a descriptor
- *	and the blocks of changed inodes in one write, flush, the commit block, flush. 16 inodes have a
- *	block; the first file's is the twelfth, so 16 new files have two.
+ * ext4	for an fsync, and every 5 s while anything is written, since that changes times: a
+ *	descriptor and the blocks of changed inodes in one write, flush, the commit block, flush.
+ *	16 inodes have a block; the first file's is the twelfth, so 16 new files have two.
  *
  * Neither for an fdatasync, unless the file has grown. A pass of ext4 wraps (tracepoints
- * ext4_writepages and ext4_writepages_result), where one of iomap ends at the end of the file (reference
+ * ext4_writepages and ext4_writepages_result), where one of iomap ends with the file (reference
  * 6.5). XFS has readers share the lock of writers (reference 2.1), ext4 has them take none.
  */
 #include "writeback/fs.h"

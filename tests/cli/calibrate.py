@@ -3,7 +3,7 @@
 import re
 
 import program
-from program import Skip, equal, refused, sluice
+from program import Skip, contains, equal, refused, sluice
 
 
 def calibrated(*words):
@@ -12,6 +12,15 @@ def calibrated(*words):
         raise Skip('the temporary folder is in memory')
     equal((done.status, done.err), (0, ''))
     return done.out
+
+
+def test_fresh_memory_counts_for_pages():
+    text = calibrated('--fresh', '4M')
+    contains(text, '# the mean of touching 4M of memory that nobody used (half of the rounds: ')
+    assert 'what each further page adds' not in text, text
+    for size in '4k', 'much':
+        refused(['calibrate', '--fresh', size], 'sluice calibrate: --fresh cannot be "%s", only a '
+                'size of 1M or more' % size)
 
 
 def test_a_cpu_section_is_printed():

@@ -252,6 +252,20 @@ def test_what_is_refused_leaves_nothing_behind():
     refused(['lab', SMALL, '--json', 'r.json'], 'sluice lab: --json r.json: is a folder')
 
 
+def test_a_case_after_another_begins_with_what_that_has_left():
+    """As if its phases stood before: the device's pace is known, and that is not forgotten."""
+    small(lambda text: text + '\n[case again]\nafter = baseline\n')
+    cases = json.loads(sluice('lab', 'small.ini', '--json', '-').out)['cases']
+    first, _, again = (c['predicted'] for c in cases)
+    before = ('[phase a]\njob = small-create.fio\nsync_after = yes\ndrop_caches_after = yes\n'
+              '[phase b]\njob = small-load.fio\n'
+              '[phase c]\njob = small-write.fio\nsync_after = yes\ndrop_caches_after = yes\n')
+    small(lambda text: text.replace('[phase create]', before + '[phase create]'))
+    spelt = json.loads(sluice('lab', 'small.ini', '-c', 'baseline', '--json', '-').out)['cases']
+    equal(again, spelt[0]['predicted'])
+    assert again['throttle_sleep_s'] != first['throttle_sleep_s'], (again, first)
+
+
 def test_a_failed_job_is_named_and_the_others_run():
     write('good.fio', '[writer]\nrw=write\nsize=1m\nfilename=f\n')
     write('e.ini', '[experiment]\nname = e\n[machine]\ncpus = 2\nmemory = 64M\n'

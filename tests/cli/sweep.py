@@ -80,7 +80,7 @@ def test_fsyncs_and_rewritten_bytes_are_measured():
     equal((synced['device_write_bytes'], synced['write_factor']),
           (63 * 5120, (63 * 5120 + 4096) / 262144))
     # a page for each quarter of it, which lasts as long as one write of the device
-    equal((quarter['device_write_bytes'], quarter['write_factor']), 
+    equal((quarter['device_write_bytes'], quarter['write_factor']),
           (255 * 5120, (255 * 5120 + 4096) / 262144))
     for p in synced, quarter:
         assert 1 <= p['fsync_p99_ms'] * 1.02 and p['fsync_p99_ms'] <= p['fsync_max_ms'] * 1.02 < 3, p

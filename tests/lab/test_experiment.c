@@ -403,6 +403,28 @@ static void phases_may_have_their_own_limits(void **state)
 		       "x.ini:12: dirty_ratio cannot be \"101\", only 0 to 100 (percent)");
 }
 
+static void cases_may_come_after_others(void **state)
+{
+	struct experiment x;
+	struct plan p;
+
+	(void)state;
+	load_good(&x, HEAD "after = c, b\n[case b]\n[case c]\nafter = a\n");
+	assert_int_equal(x.cases[0].after_count, 2);
+	assert_int_equal(x.cases[0].after[0], 2);
+	assert_int_equal(x.cases[0].after[1], 1);
+	assert_int_equal(x.cases[1].after_count, 0);
+	assert_int_equal(x.cases[2].after[0], 0);
+	make_plan(&p, &x, NULL, 0, NULL, 0);
+	assert_int_equal(p.cases[0].after[0], 2);
+	plan_finish(&p);
+	experiment_finish(&x);
+	assert_refused(HEAD "after = b\n", "x.ini:12: after names \"b\", no other case");
+	assert_refused(HEAD "after = a\n", "x.ini:12: after names \"a\", no other case");
+	assert_refused(HEAD "after = b b b b b b b b b\n[case b]\n",
+		       "x.ini:12: a case can be after 8 others at most");
+}
+
 static void wrong_references_are_refused(void **state)
 {
 	(void)state;
@@ -483,6 +505,7 @@ int main(void)
 		cmocka_unit_test(overrides_win_in_order),
 		cmocka_unit_test(phases_may_have_their_own_device),
 		cmocka_unit_test(phases_may_have_their_own_limits),
+		cmocka_unit_test(cases_may_come_after_others),
 		cmocka_unit_test(references_stay_with_their_policy),
 		cmocka_unit_test(wrong_sections_are_refused),
 		cmocka_unit_test(wrong_phases_are_refused),

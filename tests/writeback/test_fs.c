@@ -191,8 +191,8 @@ RIG_TEST(test_commits_are_shared)
 }
 
 /*
- * A pass that begins in the middle: that of ext4 wraps and uses its slice up, that of XFS ends with the
- * file, and its next one begins at the start. See the flusher's test of the same.
+ * A pass that begins in the middle: that of ext4 wraps and uses its slice up, that of XFS ends
+ * with the file, and its next one begins at the start.
  */
 RIG_TEST(test_where_a_pass_goes_on)
 {
