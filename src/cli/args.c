@@ -147,6 +147,17 @@ static int take_number(const struct command *self, const char *name, const char 
 			   (uintmax_t)min, (uintmax_t)max);
 }
 
+static int refuse_size(const struct command *self, const struct option *o, const char *text)
+{
+	char least[UNITS_TEXT_MAX];
+
+	if (o->min <= 1)
+		return usage_error(self, "--%s cannot be \"%s\", only a size, as 500M", o->name,
+				   text);
+	return usage_error(self, "--%s cannot be \"%s\", only a size of %s or more", o->name, text,
+			   units_print_bytes(least, (u64)o->min));
+}
+
 static int refuse_number(const struct command *self, const struct option *o, const char *text)
 {
 	return usage_error(self, "--%s cannot be \"%s\", only %.15Lg to %.15Lg", o->name, text,
@@ -174,8 +185,7 @@ static int take_value_into(const struct command *self, const struct option *o, c
 		return 0;
 	case TAKES_SIZE:
 		if (units_parse_bytes(text, &whole) || whole < o->min || whole > o->max)
-			return usage_error(self, "--%s cannot be \"%s\", only a size, as 500M",
-					   o->name, text);
+			return refuse_size(self, o, text);
 		*(u64 *)field = whole;
 		return 0;
 	case TAKES_TEXT:

@@ -255,11 +255,7 @@ static void cases_that_are_run_are_explained(void **state)
 			    "was never passed.\n"
 			    "  No writer was put to sleep; calls took less than 0.1 % of the jobs' "
 			    "time.\n"
-			    "  The device was busy less than 0.1 % of the time: 4 writes a second, "
-			    "4.91K a write.\n"
-			    "  No writer was put to sleep; calls took 0.1 % of the jobs' time.\n"
 			    "  The device was busy 0 % of the time.\n"
-			    "  Folios: 1,992 split to let go of clean pages.\n"
 			    "  Nothing held the jobs back: they asked for no more.\n");
 	free(text);
 	lab_results_finish(results, 2);
