@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a hit costs: reads and overwrites of cached bytes through the engine in the real world, beside
- * a bare memcpy of the same pattern and the kernel's pread and pwrite of a cached file. Each
+ * What a hit costs: reads and overwrites of cached bytes through the engine in the real world,
+ * beside a bare memcpy of the same pattern and the kernel's pread and pwrite of a cached file. Each
  * figure is the median over rounds in which every contestant gets its turn, in CPU time of the
  * thread, so that ratios compare like with like, whatever else the machine does.
  *

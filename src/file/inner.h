@@ -27,6 +27,7 @@ struct engine {
 struct file {
 	struct inode *inode;
 	unsigned flags;
+	bool plain;           /* buffered, readable, with contents, its readers take no lock */
 	struct mutex ra_lock; /* protects ra */
 	struct readahead ra;
 	_Atomic bool noreuse; /* reads do not count as use */

@@ -77,6 +77,12 @@ void inode_note_holes(struct inode *inode)
 		inode->sparse = true;
 }
 
+static bool may_lack_room(const struct inode *inode, u64 from, u64 end)
+{
+	from = round_down(from, inode->block_bytes);
+	return !store_has_room(inode->m.store, from, round_up(end, inode->block_bytes) - from);
+}
+
 /* Room for what lies below the size, where there may be holes. */
 static int fill_hole(struct inode *inode, u64 from, u64 end)
 {
@@ -87,7 +93,8 @@ static int fill_hole(struct inode *inode, u64 from, u64 end)
 int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
 {
 	u64 size = size_now(inode), ahead = min_u64(size, RESERVE_AHEAD_BYTES), start;
-	bool in_hole = inode->sparse && from < size;
+	bool in_hole =
+		inode->sparse && from < size && may_lack_room(inode, from, min_u64(end, size));
 	int rc = 0;
 
 	if (!in_hole && end <= inode->reserved)

@@ -5,7 +5,8 @@
  * whose stamps rise, and a record of what it may hold:
  *
  *	begun	the stamp of the newest write that was begun
- *	done	the stamp of the newest write that returned, with the number of wrecks begun before it
+ *	done	the stamp of the newest write that returned, with the number of wrecks begun
+ *		before it
  *	dead	no stamp up to this may be seen again: it was cut off or punched out
  *
  * A wreck is a truncation or a hole. Who reads a stamp s: dead < s, s <= begun after the read, and

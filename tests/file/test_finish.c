@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The engine as a whole: syncs that can be watched and left, limits that change, what an end tells. */
+/* The engine as a whole: syncs that can be watched and left, other limits, what an end tells. */
 #include "rig.h"
 
 static u64 debt(struct rig *r)
