@@ -20,7 +20,7 @@ def test_fresh_memory_counts_for_pages():
     assert 'what each further page adds' not in text, text
     for size in '4k', 'much':
         refused(['calibrate', '--fresh', size], 'sluice calibrate: --fresh cannot be "%s", only a '
-                'size of 1M or more' % size)
+                'size of at least 1M' % size)
 
 
 def test_a_cpu_section_is_printed():

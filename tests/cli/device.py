@@ -362,7 +362,7 @@ def test_what_makes_no_sense_is_refused():
                     'sluice device: --%s cannot be "%s", only %s to %s'
                     % (option, value, low, high))
     refused(['device', '--size', '1', 'a', 'b'],
-            'sluice device: --size cannot be "1", only a size, as 500M')
+            'sluice device: --size cannot be "1", only a size of at least 4096')
     refused(['device', '--latency-us=-1', 'a', 'b'],
             'sluice device: --latency-us cannot be "-1", only 0 to 60000000')
     refused(['device', 'a'], 'sluice device: a backing and a folder to mount on are needed')

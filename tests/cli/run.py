@@ -241,7 +241,7 @@ def test_what_makes_no_sense_is_refused():
     refused(['run', 'jobs.fio', '--engine=kernel'],
             'sluice run: --engine cannot be "kernel", only sluice or posix')
     refused(['run', 'jobs.fio', '--memory=much'],
-            'sluice run: --memory cannot be "much", only a size, as 500M')
+            'sluice run: --memory cannot be "much", only a size of at least 16M')
     refused(['run', 'jobs.fio', '--output-format=terse'],
             'sluice run: --output-format cannot be "terse", only normal or json')
     refused(['run', 'jobs.fio', '-p', 'sluce'],
