@@ -93,7 +93,8 @@ struct mapping {
 
 	struct spinlock tree_lock; /* protects everything below and all page states */
 	struct index index;
-	u32 frames;       /* as leaf.frames, for the whole file: that of page p in frames + p */
+	/* As leaf.frames, for the whole file: page p in frame frames + p, of folio ids + (p >> order). */
+	u32 frames, ids, order;
 	u64 pages;        /* cached */
 	u64 write_cursor; /* where the next cyclic write-out starts (writeback_index) */
 	u64 in_flight;    /* pages; 0: no page has the writeback tag */

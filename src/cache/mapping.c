@@ -162,6 +162,8 @@ int mapping_add(struct mapping *m, struct folio *f, u64 index)
 		folio_put(f->mapping, m);
 		folio_put(f->index, (u32)index);
 		folio_put(m->frames, f->frame - (u32)index);
+		folio_put(m->ids, folio_id(m->cache, f) - (u32)(index >> f->order));
+		folio_put(m->order, f->order);
 		folio_change_end(f);
 		folio_put(m->pages, m->pages + folio_pages(f));
 		folio_pin(f);

@@ -19,7 +19,7 @@
  *
  * In a large cache index, descriptors and bytes are all far from the processor, and each says
  * where the next one is. So that they can be fetched at the same time, file and leaf
- * keep a guess at where the bytes are, which is right while the file lies in one piece.
+ * keep a guess at where the next ones are, which is right while the file lies in one piece.
  */
 #include "file/hit.h"
 
@@ -263,6 +263,19 @@ static bool may_write(struct inode *inode, const struct folio *f, u64 position, 
 	       edges_valid(inode, position, min_u64(position + bytes, folio_end(f) << PAGE_SHIFT));
 }
 
+/*
+ * Has a descriptor that is about to be locked fetched from where it may be: taking a lock lets
+ * nothing pass before the descriptor is there.
+ */
+static void fetch_descriptor(const struct mapping *m, u64 page)
+{
+	u32 id = folio_get(m->ids) + (u32)(page >> folio_get(m->order));
+	const struct folio *f = m->cache->folios + id;
+
+	__builtin_prefetch(f, 0);
+	__builtin_prefetch(&f->lru_prev, 0); /* it may lie on two lines */
+}
+
 struct folio *hit_lock(struct inode *inode, u64 position, u64 bytes, bool *dirty)
 {
 	struct mapping *m = &inode->m;
@@ -270,6 +283,7 @@ struct folio *hit_lock(struct inode *inode, u64 position, u64 bytes, bool *dirty
 	struct found at;
 	bool ok;
 
+	fetch_descriptor(m, position >> PAGE_SHIFT);
 	world_read_begin();
 	if (find(m, position >> PAGE_SHIFT, &at) && folio_trylock(at.folio)) {
 		f = at.folio;
