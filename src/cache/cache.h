@@ -162,8 +162,14 @@ void lru_move(struct cache *c, struct folio *f, enum lru_list to);
 
 /* reclaim.c: frees at least `want` pages if it can; returns how many. */
 u64 cache_reclaim(struct cache *c, u64 want);
-/* Waits a little for pages to become reclaimable (at most 100 ms). */
-void cache_wait_progress(struct cache *c);
+/*
+ * Waiting for memory: announce it, try to reclaim, and if nothing could be, wait for pages that
+ * become reclaimable since; else forgo. The wait ends at the deadline, or after 100 ms if something
+ * is dirty or in flight, and after a second if not.
+ */
+u32 cache_expect_progress(struct cache *c);
+void cache_wait_progress(struct cache *c, u32 seen, u64 deadline);
+void cache_forgo_progress(struct cache *c);
 void cache_note_progress(struct cache *c);
 /* Drops every clean folio that nobody holds; returns the pages freed. */
 u64 cache_drop_clean(struct cache *c);

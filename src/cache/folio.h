@@ -128,6 +128,8 @@ struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order);
 
 void folio_pin(struct folio *f);
 void folio_unpin(struct cache *c, struct folio *f);
+/* The same for reclaim, whose looking at a folio is no reason to look at it again. */
+void folio_unpin_looked(struct cache *c, struct folio *f);
 
 void folio_lock(struct folio *f);
 bool folio_trylock(struct folio *f);

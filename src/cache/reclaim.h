@@ -25,7 +25,7 @@ int ghost_init(struct ghost *g, u64 pages);
 void ghost_finish(struct ghost *g);
 /* The folio of `order` at `page` of a mapping goes. */
 void ghost_add(struct ghost *g, u64 mapping, u64 page, unsigned order);
-/* Whether the page went with one of the last `window` pages; then it is forgotten. */
+/* Whether the page went with one of the last `window` pages; then that is forgotten. */
 bool ghost_take(struct ghost *g, u64 mapping, u64 page, u64 window);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Three rules for which folio goes. In all of them a use only sets a bit in the folio, and only
- * if it is clear: FOLIO_REFERENCED by the use for which it was brought in, FOLIO_HOT by one
- * after that.
+ * Three rules for which folio goes. In all of them a use only counts in the folio, and only up
+ * to two: the use for which it was brought in, and one after that, which makes it hot.
  *
  * lru2, Linux's classic design (reference 11.1). A folio enters the inactive list; if it is
  * hot by the time it reaches the end, it moves to the active one, else it goes. The active
@@ -42,7 +41,7 @@ static void balance_lists(struct cache *c)
 			atomic_store_explicit(&f->uses, 0, memory_order_relaxed);
 			lru_move(c, f, LRU_INACTIVE);
 		}
-		folio_unpin(c, f);
+		folio_unpin_looked(c, f);
 	}
 }
 
@@ -91,7 +90,8 @@ static struct folio *next_of_s3fifo(struct cache *c, struct look *look, bool *sp
 
 	if (!f)
 		return NULL;
-	look->vain[from]++;
+	look->from = from;
+	look->vain[from] += from == LRU_ACTIVE; /* of the small queue none comes twice */
 	*spare = folio_take_hot(f, 1);
 	look->looked += !*spare;
 	if (*spare && from == LRU_INACTIVE)

@@ -8,7 +8,8 @@
 /* What one call of reclaim has seen so far. */
 struct look {
 	u64 looked;          /* folios */
-	u64 vain[LRU_LISTS]; /* looks at a list since something was freed */
+	enum lru_list from;  /* RECLAIM_S3FIFO: the queue of the last one */
+	u64 vain[LRU_LISTS]; /* and how many stayed in it since something was freed */
 };
 
 /*
