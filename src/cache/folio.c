@@ -208,6 +208,7 @@ bool folio_trylock(struct folio *f)
 
 void folio_lock(struct folio *f)
 {
+	world_shake();
 	while (!folio_trylock(f)) {
 		u32 flags = atomic_load_explicit(&f->flags, memory_order_relaxed);
 

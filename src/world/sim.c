@@ -409,6 +409,7 @@ struct world *sim_create(const struct sim_config *c)
 	s->world.kind = WORLD_SIM;
 	s->world.hz = c->hz;
 	s->world.cpus = c->cpus;
+	s->world.shake = c->shake_seed;
 	for (unsigned i = 0; i < COST_MAX; i++)
 		s->world.cost_ns[i] = c->cost_ns[i];
 	list_init(&s->tasks);

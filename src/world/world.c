@@ -64,6 +64,29 @@ void world_sleep_until(u64 deadline)
 		real_sleep_until(deadline);
 }
 
+#ifdef SLUICE_CHECKS
+
+#define SHAKE_ONE_IN 16    /* points pass without a sleep but for one in so many */
+#define SHAKE_MAX_NS 20000 /* of a sleep */
+
+void world_shake_now(void)
+{
+	struct world *w = world_current;
+	u64 x = w->shake;
+
+	/* neither events nor those who must not wait */
+	if (!world_task_id() || world_self()->held_spins || world_is_reading())
+		return;
+	x ^= x << 13; /* Marsaglia's xorshift: never 0 */
+	x ^= x >> 7;
+	x ^= x << 17;
+	w->shake = x;
+	if (x % SHAKE_ONE_IN == 0)
+		world_sleep_until(world_now() + (x >> 32) % SHAKE_MAX_NS);
+}
+
+#endif
+
 unsigned world_hz(void)
 {
 	return world_current ? world_current->hz : HZ_DEFAULT;

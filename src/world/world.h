@@ -41,6 +41,7 @@ struct world {
 	u64 clock_ns; /* the global virtual clock */
 	u64 ahead_ns; /* what the running fiber has spent since it was switched to */
 	u64 cost_ns[COST_MAX];
+	u64 shake; /* state of the shaker; 0: it does nothing */
 };
 
 struct task; /* a fiber or a thread */
@@ -83,6 +84,24 @@ void world_sleep_until(u64 deadline);
 #define WORLD_QUANTUM (50 * NSEC_PER_USEC) /* spent CPU time that world_breathe() settles */
 
 /*
+ * A point where another thread might get ahead in the real world: before a lock is taken, and the
+ * like. In builds with SLUICE_CHECKS a simulated world that shakes sleeps here now and then for a
+ * few microseconds, so that tests see orders of events that run to completion hides.
+ */
+#ifdef SLUICE_CHECKS
+void world_shake_now(void);
+static inline void world_shake(void)
+{
+	if (unlikely(world_current && world_current->shake))
+		world_shake_now();
+}
+#else
+static inline void world_shake(void)
+{
+}
+#endif
+
+/*
  * A point where a long computation may be interrupted: settles spent CPU time
  * when it exceeds a quantum and lets others run. No spinlock may be held.
  */
@@ -90,6 +109,7 @@ static inline void world_breathe(void)
 {
 	if (world_is_sim() && world_current->ahead_ns > WORLD_QUANTUM)
 		world_sleep_until(0);
+	world_shake();
 }
 
 /*
