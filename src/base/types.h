@@ -31,6 +31,22 @@ typedef int64_t s64;
 #define likely(x)                    __builtin_expect(!!(x), 1)
 #define unlikely(x)                  __builtin_expect(!!(x), 0)
 
+/*
+ * For thread-local words: they are in the program's own block, found without a call. Not under
+ * sanitizers, whose checks may stand between the addition that finds such a word, which the linker
+ * rewrites without a thought for flags, and the branch on a flag from before it.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TLS_DIRECT
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TLS_DIRECT
+#endif
+#endif
+#ifndef TLS_DIRECT
+#define TLS_DIRECT __attribute__((tls_model("initial-exec")))
+#endif
+
 static inline u64 min_u64(u64 a, u64 b)
 {
 	return a < b ? a : b;

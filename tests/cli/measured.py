@@ -12,8 +12,7 @@ FOLDER = os.path.join(ROOT, 'experiments', 'linux-6.18')
 # docs/linux-behaviour.md, "What the predictions still miss". One that holds must leave this list.
 KNOWN = {
     'near-device-rate: write_p99_ms', 'near-device-rate: throttle_sleep_s',
-    'fast-10000: max_dirty_bytes', 'stream-1m: write_iops', 'stream-1m: pages_charged',
-    'small-limits: throttle_sleep_s', 'dirty-a-lot-then-stop: device_writes',
+    'fast-10000: max_dirty_bytes', 'stream-1m: write_iops', 'dirty-a-lot-then-stop: device_writes',
 }
 
 
