@@ -46,7 +46,7 @@ struct world {
 struct task; /* a fiber or a thread */
 
 /* NULL: the default real world. In the executable's own block of thread-local storage. */
-extern _Thread_local struct world *world_current __attribute__((tls_model("initial-exec")));
+extern _Thread_local struct world *world_current TLS_DIRECT;
 
 void world_bind(struct world *w); /* NULL unbinds */
 /* Makes w a real world with a HZ of its own, to bind. What a task spawns inherits its world. */
