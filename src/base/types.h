@@ -32,18 +32,14 @@ typedef int64_t s64;
 #define unlikely(x)                  __builtin_expect(!!(x), 0)
 
 /*
- * For thread-local words: they are in the program's own block, found without a call. Not under
- * sanitizers, whose checks may stand between the addition that finds such a word, which the linker
- * rewrites without a thought for flags, and the branch on a flag from before it.
+ * For thread-local variables: they are found by one load, in the thread's block of those that came
+ * with the program or a library it was started with. Not under gcc's sanitizers: those test the
+ * address of such a variable by the flags of the addition that makes it, and the linker turns
+ * that into an instruction that sets none.
  */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef __SANITIZE_ADDRESS__
 #define TLS_DIRECT
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TLS_DIRECT
-#endif
-#endif
-#ifndef TLS_DIRECT
+#else
 #define TLS_DIRECT __attribute__((tls_model("initial-exec")))
 #endif
 
