@@ -42,7 +42,7 @@ void folio_zero_bytes(struct folio *f, u64 offset, u64 length)
 	if (!length || !f->mapping->cache->arena.memory)
 		return;
 	folio_change_begin(f);
-	memset(folio_address(f, offset), 0, length);
+	folio_zero_racy(folio_address(f, offset), length);
 	folio_change_end(f);
 }
 

@@ -18,7 +18,10 @@
 #include <string.h>
 
 #ifdef WORLD_TSAN
-/* The sanitizer knows nothing of sequence counts: it is not shown these loads. */
+/*
+ * The sanitizer knows nothing of sequence counts, nor that what the device reads meanwhile is
+ * written once more: it is not shown these loads and stores.
+ */
 __attribute__((no_sanitize("thread"), noinline)) void folio_copy_racy(void *to, const void *from,
 								      size_t length)
 {
@@ -28,7 +31,20 @@ __attribute__((no_sanitize("thread"), noinline)) void folio_copy_racy(void *to, 
 	for (size_t i = 0; i < length; i++)
 		out[i] = in[i];
 }
+
+__attribute__((no_sanitize("thread"), noinline)) void folio_zero_racy(void *to, size_t length)
+{
+	volatile u8 *out = to;
+
+	for (size_t i = 0; i < length; i++)
+		out[i] = 0;
+}
 #else
+void folio_zero_racy(void *to, size_t length)
+{
+	memset(to, 0, length);
+}
+
 void folio_copy_racy(void *to, const void *from, size_t length)
 {
 	memcpy(to, from, length);

@@ -113,6 +113,11 @@ static inline bool folio_unchanged(const struct folio *f, u32 seq)
  * folio is unchanged afterwards.
  */
 void folio_copy_racy(void *to, const void *from, size_t length);
+/*
+ * Zeroes bytes of a folio that the device may be reading: they will be dirty, so that it comes to
+ * have the zeros, too.
+ */
+void folio_zero_racy(void *to, size_t length);
 
 /*
  * Allocates a folio of `order`, not in any mapping, unlocked, with one pin. Reclaims if

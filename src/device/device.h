@@ -127,9 +127,11 @@ void device_stats(const struct device *d, struct device_stats *out);
 void device_describe(const struct device *d, char *text, size_t size);
 /*
  * file: tells the device where most I/Os will have their bytes, so that the kernel need not
- * look the pages up for each. The memory is made resident and locked, and stays as it is until
- * the device is destroyed. 0; or a negative errno (-ENOMEM: more than RLIMIT_MEMLOCK; -ENOTSUP:
- * the device's engine cannot), and then I/Os are merely slower.
+ * look the pages up for each. Instead of what it was told before; with 0 bytes, nowhere. The
+ * memory is made resident and locked, and none of it may be unmapped or given back (madvise)
+ * while it is registered: I/O would go on using the old pages. 0; or a negative errno (-ENOMEM:
+ * more than RLIMIT_MEMLOCK; -ENOTSUP: the device's engine cannot), and then nothing is
+ * registered and I/Os are merely slower.
  */
 int device_register_memory(struct device *d, void *base, size_t bytes);
 /* True if a flush makes only its store's data safe, false if it does so for the whole device. */
@@ -236,12 +238,19 @@ u64 store_next(const struct store *s, u64 page, u64 end, bool written);
  */
 int store_lay_out(struct store *s, u64 size_bytes);
 /*
+ * Whether it makes a difference to ask for room: not on simulated devices, nor in a caller's own
+ * store without reserve.
+ */
+bool store_may_be_full(const struct store *s);
+/*
  * Makes room on the device, so that a later write to the range cannot find it full. The size
  * stays. Room past the end that was never used is given back when the store is destroyed.
  * -ENOSPC, -EDQUOT; 0 also where the device cannot promise (file systems without fallocate, or
  * that copy on write).
  */
 int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes);
+/* True if it is known that store_reserve() has nothing to do. Takes no lock, calls nobody. */
+bool store_has_room(const struct store *s, u64 offset_bytes, u64 length_bytes);
 /* Punches a hole: whole pages in the range are as never written, and read as zeros. */
 int store_punch(struct store *s, u64 page, u64 n);
 /* Reads bytes straight out of the store, without the queue: for checks. Holes are zero. */

@@ -77,13 +77,24 @@ int store_lay_out(struct store *s, u64 size_bytes)
 	return size_bytes > STORE_SIZE_MAX ? -EFBIG : s->ops->lay_out(s, size_bytes);
 }
 
+bool store_has_room(const struct store *s, u64 offset_bytes, u64 length_bytes)
+{
+	return !s->ops->has_room ||
+	       s->ops->has_room(looked_at(s), offset_bytes, offset_bytes + length_bytes);
+}
+
+bool store_may_be_full(const struct store *s)
+{
+	return s->ops->may_be_full ? s->ops->may_be_full(looked_at(s)) : s->ops->reserve != NULL;
+}
+
 int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
 {
 	if (offset_bytes > STORE_SIZE_MAX || length_bytes > STORE_SIZE_MAX - offset_bytes)
 		return -EFBIG;
-	if (!length_bytes || !s->ops->reserve)
+	if (!length_bytes || store_has_room(s, offset_bytes, length_bytes))
 		return 0;
-	return s->ops->reserve(s, offset_bytes, length_bytes);
+	return s->ops->reserve(s, offset_bytes, offset_bytes + length_bytes);
 }
 
 int store_punch(struct store *s, u64 page, u64 n)

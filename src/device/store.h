@@ -15,7 +15,9 @@ struct store_ops {
 	bool (*any_written)(struct store *s, u64 page, u64 n);
 	u64 (*next)(struct store *s, u64 page, u64 end, bool written);
 	int (*lay_out)(struct store *s, u64 size_bytes);
-	int (*reserve)(struct store *s, u64 offset_bytes, u64 length_bytes); /* NULL: no need */
+	bool (*has_room)(struct store *s, u64 from, u64 to); /* bytes. NULL: always */
+	int (*reserve)(struct store *s, u64 from, u64 to);   /* what has_room() denies */
+	bool (*may_be_full)(struct store *s);                /* NULL: if there is reserve */
 	int (*punch)(struct store *s, u64 page, u64 n);
 	/* What io, or all of it past io->done_bytes, does to the store: 0 or a negative errno. */
 	int (*execute)(struct store *s, struct io *io);

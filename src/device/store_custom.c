@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "device/model.h"
 #include "device/real_store.h"
+#include "device/room.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@ struct custom_store {
 	struct real_store real;
 	struct store_backing backing;
 	void *ctx;
+	struct room room;
 };
 
 static struct custom_store *custom_of(struct real_store *r)
@@ -62,9 +64,11 @@ static int custom_truncate(struct store *s, u64 size_bytes)
 		error = c->backing.truncate(c->ctx, size_bytes);
 	else if (size_bytes < real_store_size(s))
 		error = -EOPNOTSUPP;
-	if (!error)
-		real_store_resized(&c->real, size_bytes);
-	return error;
+	if (error)
+		return error;
+	real_store_resized(&c->real, size_bytes);
+	room_forget(&c->room, size_bytes, STORE_SIZE_MAX);
+	return 0;
 }
 
 static bool custom_can_shorten(struct store *s)
@@ -72,17 +76,35 @@ static bool custom_can_shorten(struct store *s)
 	return custom_of_store(s)->backing.truncate != NULL;
 }
 
-static int custom_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
+static bool custom_may_be_full(struct store *s)
+{
+	return custom_of_store(s)->backing.reserve != NULL;
+}
+
+static bool custom_has_room(struct store *s, u64 from, u64 to)
 {
 	struct custom_store *c = custom_of_store(s);
 
-	return c->backing.reserve ? c->backing.reserve(c->ctx, offset_bytes, length_bytes) : 0;
+	return !c->backing.reserve || room_covers(&c->room, from, to);
+}
+
+static int custom_reserve(struct store *s, u64 from, u64 to)
+{
+	struct custom_store *c = custom_of_store(s);
+	int error = c->backing.reserve(c->ctx, from, to - from);
+
+	if (error)
+		return error;
+	mutex_lock(&c->room.lock);
+	room_add(&c->room, from, to);
+	mutex_unlock(&c->room.lock);
+	return 0;
 }
 
 static int custom_lay_out(struct store *s, u64 size_bytes)
 {
 	struct custom_store *c = custom_of_store(s);
-	int error = size_bytes ? custom_reserve(s, 0, size_bytes) : 0;
+	int error = store_reserve(s, 0, size_bytes);
 
 	if (!error && size_bytes > real_store_size(s) && c->backing.truncate)
 		error = c->backing.truncate(c->ctx, size_bytes);
@@ -110,7 +132,9 @@ static const struct store_ops custom_ops = {
 	.any_written = real_store_any_written,
 	.next = real_store_next,
 	.lay_out = custom_lay_out,
+	.has_room = custom_has_room,
 	.reserve = custom_reserve,
+	.may_be_full = custom_may_be_full,
 	.punch = custom_punch,
 	.execute = real_store_execute,
 };
@@ -135,6 +159,7 @@ int store_open_custom(struct device *d, const struct store_backing *ops, void *c
 		return -ENOMEM;
 	c->backing = *ops;
 	c->ctx = ctx;
+	room_init(&c->room);
 	real_store_init(&c->real, d, &custom_ops, &custom_real_ops, size);
 	c->real.max_move_bytes = d->config.max_io_bytes;
 	*out = &c->real.store;

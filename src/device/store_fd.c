@@ -5,7 +5,7 @@
  *
  * Room: a write that the cache has accepted must not find the device full later, so room is made
  * before (fallocate, keeping the size). That costs a system call and often a transaction of the
- * file system, so one range is remembered that is known to have room, and more is made than asked
+ * file system, so what is known to have room is remembered (room.c), and more is made than asked
  * for: an eighth of the file, between 64 KiB and 16 MiB. A file that was written from end to end
  * is recognized (SEEK_HOLE) and then costs nothing more. What was made past the end and not used
  * is given back at the end, by setting the size to what it is.
@@ -78,11 +78,10 @@ static int fd_truncate(struct store *s, u64 size_bytes)
 	real_store_resized(&f->real, size_bytes);
 	if (!shorter)
 		return 0;
-	mutex_lock(&f->lock);
-	f->roomy_to = min_u64(f->roomy_to, size_bytes);
-	f->roomy_from = min_u64(f->roomy_from, f->roomy_to);
+	room_forget(&f->room, size_bytes, STORE_SIZE_MAX);
+	mutex_lock(&f->room.lock);
 	f->reserved_to = min_u64(f->reserved_to, size_bytes);
-	mutex_unlock(&f->lock);
+	mutex_unlock(&f->room.lock);
 	return 0;
 }
 
@@ -102,18 +101,6 @@ static int fd_lay_out(struct store *s, u64 size_bytes)
 	return error;
 }
 
-/* Makes [from, to) known to have room, with what was known if they touch. */
-static void remember_room(struct fd_store *f, u64 from, u64 to)
-{
-	assert(mutex_is_held(&f->lock));
-	if (from <= f->roomy_to && to >= f->roomy_from) {
-		from = min_u64(from, f->roomy_from);
-		to = max_u64(to, f->roomy_to);
-	}
-	f->roomy_from = from;
-	f->roomy_to = to;
-}
-
 /* Whether [from, to) lies within what is written already. */
 static bool is_written(struct fd_store *f, u64 from, u64 to)
 {
@@ -127,7 +114,7 @@ static bool is_written(struct fd_store *f, u64 from, u64 to)
 	hole = lseek(f->fd, (off_t)from, SEEK_HOLE);
 	if (hole < (off_t)to)
 		return false;
-	remember_room(f, from, (u64)hole);
+	room_add(&f->room, from, (u64)hole);
 	return true;
 }
 
@@ -143,33 +130,39 @@ static int make_room(struct fd_store *f, u64 from, u64 to)
 		error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, more - from);
 	}
 	if (error == -EOPNOTSUPP || error == -ENOSYS) {
-		remember_room(f, 0, STORE_SIZE_MAX); /* it can't be promised: don't ask again */
+		room_add(&f->room, 0, STORE_SIZE_MAX); /* it can't be promised: don't ask again */
 		return 0;
 	}
 	if (error)
 		return error;
-	remember_room(f, from, more);
+	room_add(&f->room, from, more);
 	f->reserved_to = max_u64(f->reserved_to, more);
 	return 0;
 }
 
-static int fd_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
+static bool fd_has_room(struct store *s, u64 from, u64 to)
 {
 	struct fd_store *f = fd_store_of_store(s);
-	u64 to = offset_bytes + length_bytes;
+
+	return f->block_device ? to <= real_store_size(s) : room_covers(&f->room, from, to);
+}
+
+static int fd_reserve(struct store *s, u64 from, u64 to)
+{
+	struct fd_store *f = fd_store_of_store(s);
+	u64 known_from, known_to;
 	int error = 0;
 
 	if (f->block_device)
-		return to > real_store_size(s) ? -ENOSPC : 0;
-	mutex_lock(&f->lock);
-	if (offset_bytes < f->roomy_from || to > f->roomy_to) {
-		/* of a stretch that continues what is known, only the rest */
-		if (offset_bytes >= f->roomy_from && offset_bytes < f->roomy_to)
-			offset_bytes = f->roomy_to;
-		if (!is_written(f, offset_bytes, to))
-			error = make_room(f, offset_bytes, to);
-	}
-	mutex_unlock(&f->lock);
+		return -ENOSPC;
+	mutex_lock(&f->room.lock);
+	known_from = atomic_load(&f->room.from);
+	known_to = atomic_load(&f->room.to);
+	if (from >= known_from && from < known_to) /* it continues what is known: only the rest */
+		from = min_u64(known_to, to);
+	if (from < to && !is_written(f, from, to))
+		error = make_room(f, from, to);
+	mutex_unlock(&f->room.lock);
 	return error;
 }
 
@@ -209,10 +202,7 @@ static int fd_punch(struct store *s, u64 page, u64 n)
 		return real_store_zero(&f->real, from, to);
 	if (error)
 		return error;
-	mutex_lock(&f->lock);
-	if (from < f->roomy_to && to > f->roomy_from)
-		f->roomy_from = f->roomy_to = 0;
-	mutex_unlock(&f->lock);
+	room_forget(&f->room, from, to);
 	return 0;
 }
 
@@ -229,6 +219,7 @@ static const struct store_ops fd_ops = {
 	.any_written = real_store_any_written,
 	.next = fd_next,
 	.lay_out = fd_lay_out,
+	.has_room = fd_has_room,
 	.reserve = fd_reserve,
 	.punch = fd_punch,
 	.execute = real_store_execute,
@@ -273,7 +264,7 @@ int store_open_fd(struct device *d, int fd, struct store **out)
 	}
 	f->fd = fd;
 	f->block_device = block_device;
-	mutex_init(&f->lock, RANK_DEVICE);
+	room_init(&f->room);
 	fd_store_probe(f, d->config.direct);
 	real_store_init(&f->real, d, &fd_ops, &fd_real_ops, (u64)size);
 	atomic_fetch_add(f->direct >= 0 ? &file_device_of(d)->direct : &file_device_of(d)->buffered,

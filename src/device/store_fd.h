@@ -4,7 +4,7 @@
 #define SLUICE_DEVICE_STORE_FD_H
 
 #include "device/real_store.h"
-#include "world/lock.h"
+#include "device/room.h"
 
 struct fd_store {
 	struct real_store real;
@@ -13,13 +13,8 @@ struct fd_store {
 	u32 align;        /* of offsets of direct I/O and lengths of its vectors' pieces */
 	u32 memory_align; /* of the addresses in its vectors */
 	bool block_device;
-	/*
-	 * Protects what follows: the range of bytes that is known to have room on the device.
-	 * Nothing is taken under it.
-	 */
-	struct mutex lock;
-	u64 roomy_from, roomy_to;
-	u64 reserved_to; /* room was made up to here, perhaps past the end */
+	struct room room;
+	u64 reserved_to; /* room was made up to here, perhaps past the end; under room.lock */
 };
 
 static inline struct fd_store *fd_store_of(struct real_store *r)

@@ -57,7 +57,7 @@ struct uring {
 	struct registration *wanted; /* memory to be registered, or NULL */
 	bool asleep;                 /* the thread is in the kernel, or about to go there */
 	bool stopping;
-	/* what is registered; written once, by the thread */
+	/* what is registered; written by the thread */
 	_Atomic size_t registered;
 	u8 *base;
 };
@@ -83,19 +83,21 @@ static void register_wanted(struct uring *u, struct registration *r)
 	size_t bytes = r->bytes;
 	unsigned n = 0;
 
-	if (atomic_load(&u->registered) || bytes > (size_t)BUFFERS_MAX << BUFFER_SHIFT) {
+	if (atomic_load(&u->registered))
+		io_uring_unregister_buffers(&u->ring);
+	atomic_store(&u->registered, 0);
+	if (bytes > (size_t)BUFFERS_MAX << BUFFER_SHIFT)
 		r->result = -EINVAL;
-	} else {
-		for (u8 *at = r->base; bytes; n++) {
-			size_t here = min_u64(bytes, 1ull << BUFFER_SHIFT);
+	for (u8 *at = r->base; bytes && !r->result; n++) {
+		size_t here = min_u64(bytes, 1ull << BUFFER_SHIFT);
 
-			chunks[n] = (struct iovec){ at, here };
-			at += here;
-			bytes -= here;
-		}
-		r->result = io_uring_register_buffers(&u->ring, chunks, n);
+		chunks[n] = (struct iovec){ at, here };
+		at += here;
+		bytes -= here;
 	}
-	if (!r->result) {
+	if (n)
+		r->result = io_uring_register_buffers(&u->ring, chunks, n);
+	if (n && !r->result) {
 		u->base = r->base;
 		atomic_store(&u->registered, r->bytes);
 	}
@@ -258,8 +260,6 @@ int uring_register(struct uring *u, void *base, size_t bytes)
 {
 	struct registration r = { .base = base, .bytes = bytes };
 
-	if (!bytes)
-		return -EINVAL;
 	completion_init(&r.done);
 	spin_lock(&u->lock);
 	if (u->wanted) {

@@ -45,17 +45,6 @@ static void clear_pages(struct inode *inode, u64 first, u64 end)
 	}
 }
 
-/* Whether the page holds anything that would have to be zeroed. */
-static bool has_data(struct inode *inode, u64 page)
-{
-	struct folio *f = mapping_find(&inode->m, page);
-
-	if (!f)
-		return store_any_written(inode->m.store, page, 1);
-	folio_unpin(inode->m.cache, f);
-	return true;
-}
-
 /* Writes zeros as data, within one page and the size, if there is something to zero. */
 static int zero_edge(struct inode *inode, u64 offset, u64 end)
 {
@@ -63,7 +52,7 @@ static int zero_edge(struct inode *inode, u64 offset, u64 end)
 	int rc = 0;
 
 	assert(offset >= end || offset >> PAGE_SHIFT == (end - 1) >> PAGE_SHIFT);
-	if (offset < end && !has_data(inode, offset >> PAGE_SHIFT))
+	if (offset < end && !inode_has_data(inode, offset >> PAGE_SHIFT))
 		return 0;
 	while (w.position < w.end && !rc) {
 		w.bytes = w.end - w.position;
@@ -81,7 +70,7 @@ static int punch_pages(struct inode *inode, u64 first, u64 end)
 		rc = i ? 0 : store_punch(inode->m.store, first, end - first);
 	}
 	if (first < end) {
-		inode->sparse = true;
+		inode_note_holes(inode);
 		atomic_store(&inode->unflushed, true);
 	}
 	return rc;

@@ -51,7 +51,7 @@ static inline void buffers_fill(struct buffers *b, const void *from, size_t n)
 	}
 }
 
-/* Copies n bytes from the caller. */
+/* Copies n bytes from the caller, to a folio that the device may be reading (folio_zero_racy). */
 static inline void buffers_drain(struct buffers *b, void *to, size_t n)
 {
 	char *target = to;
@@ -61,7 +61,7 @@ static inline void buffers_drain(struct buffers *b, void *to, size_t n)
 		size_t part = buffers_next(b, n, &from);
 
 		if (target && from)
-			memcpy(target, from, part);
+			folio_copy_racy(target, from, part);
 		target = target ? target + part : NULL;
 		n -= part;
 	}

@@ -140,7 +140,8 @@ static int write_and_grow(struct inode *inode, const struct iovec *iov, unsigned
 		store_set_end(inode->m.store, old);
 		return rc;
 	}
-	inode->sparse = inode->sparse || offset > old;
+	if (offset > old)
+		inode_note_holes(inode);
 	inode_set_size(inode, offset + length);
 	return 0;
 }

@@ -116,6 +116,8 @@ static inline int lock_inode(struct inode *inode, unsigned flags)
 void inode_set_size(struct inode *inode, u64 size_bytes);
 /* inode_truncate() of an inode that is locked alone. */
 int inode_resize(struct inode *inode, u64 size_bytes);
+/* From now on writes below the size, too, ask for room, if the device may be full. */
+void inode_note_holes(struct inode *inode);
 /*
  * Makes room for a write of [from, end); the inode is locked, alone if the file grows. Where the
  * file grows, by more than is asked for, so that not each write has to ask. `nowait`: -EAGAIN if
@@ -130,6 +132,9 @@ int inode_flush_device(struct inode *inode);
 
 /* Enters what of an inode is not on its device into the losses, if there are any to be told. */
 void inode_tell_loss(struct inode *inode, struct engine_losses *losses);
+
+/* Whether a page is data, and not a hole: see seek.c. */
+bool inode_has_data(struct inode *inode, u64 page);
 
 /* Drops clean folios that lie in [first, end) pages as a whole; returns the pages dropped. */
 u64 inode_invalidate(struct inode *inode, u64 first, u64 end);

@@ -31,7 +31,6 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	inode->wb = wb;
 	inode->block_bytes = block_bytes;
 	inode->size = inode->reserved = size;
-	inode->sparse = size > 0;
 	store_set_end(store, size);
 	rwsem_init(&inode->lock, RANK_INODE);
 	list_init(&inode->link);
@@ -39,6 +38,8 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	mapping_init(&inode->m, &e->cache, store, ilog2(PAGE_SIZE / block_bytes),
 		     e->all.policy.max_order, &wb->ledger);
 	inode->m.ops = &inode_mapping_ops;
+	if (size)
+		inode_note_holes(inode);
 	mutex_lock(&e->inodes_lock);
 	list_add_tail(&e->inodes, &inode->all);
 	mutex_unlock(&e->inodes_lock);
@@ -69,29 +70,40 @@ void inode_set_size(struct inode *inode, u64 size_bytes)
 	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
 }
 
-/* Room for what lies below the size, where there may be holes. */
-static int fill_hole(struct inode *inode, u64 from, u64 end, bool nowait)
+void inode_note_holes(struct inode *inode)
 {
-	struct store *store = inode->m.store;
+	if (store_may_be_full(inode->m.store))
+		inode->sparse = true;
+}
 
-	if (store_next(store, from >> PAGE_SHIFT, pages_of(end), false) >= pages_of(end))
-		return 0;
+static bool may_lack_room(const struct inode *inode, u64 from, u64 end)
+{
 	from = round_down(from, inode->block_bytes);
-	return nowait ? -EAGAIN
-		      : store_reserve(store, from, round_up(end, inode->block_bytes) - from);
+	return !store_has_room(inode->m.store, from, round_up(end, inode->block_bytes) - from);
+}
+
+/* Room for what lies below the size, where there may be holes. */
+static int fill_hole(struct inode *inode, u64 from, u64 end)
+{
+	from = round_down(from, inode->block_bytes);
+	return store_reserve(inode->m.store, from, round_up(end, inode->block_bytes) - from);
 }
 
 int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
 {
 	u64 size = size_now(inode), ahead = min_u64(size, RESERVE_AHEAD_BYTES), start;
+	bool in_hole =
+		inode->sparse && from < size && may_lack_room(inode, from, min_u64(end, size));
 	int rc = 0;
 
-	if (inode->sparse && from < size)
-		rc = fill_hole(inode, from, min_u64(end, size), nowait);
+	if (!in_hole && end <= inode->reserved)
+		return 0;
+	if (nowait && store_may_be_full(inode->m.store))
+		return -EAGAIN;
+	if (in_hole)
+		rc = fill_hole(inode, from, min_u64(end, size));
 	if (rc || end <= inode->reserved)
 		return rc;
-	if (nowait)
-		return -EAGAIN;
 	start = max_u64(inode->reserved, round_down(from, inode->block_bytes));
 	end = round_up(end, inode->block_bytes);
 	rc = store_reserve(inode->m.store, start, end + ahead - start);
@@ -101,7 +113,8 @@ int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
 	}
 	if (rc)
 		return rc;
-	inode->sparse = inode->sparse || from > size; /* what is skipped */
+	if (from > size) /* what is skipped */
+		inode_note_holes(inode);
 	inode->reserved = end + ahead;
 	return 0;
 }
@@ -161,7 +174,7 @@ static int lengthen(struct inode *inode, u64 size_bytes)
 
 	if (rc)
 		return rc;
-	inode->sparse = true;
+	inode_note_holes(inode);
 	inode_set_size(inode, size_bytes);
 	return 0;
 }

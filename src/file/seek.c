@@ -47,6 +47,11 @@ static u64 next_data(struct inode *inode, u64 page, u64 end)
 	return min_u64(owed, store_next(inode->m.store, page, owed, true));
 }
 
+bool inode_has_data(struct inode *inode, u64 page)
+{
+	return next_data(inode, page, page + 1) == page;
+}
+
 static u64 next_hole(struct inode *inode, u64 page, u64 end)
 {
 	while (page < end) {

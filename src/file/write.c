@@ -411,9 +411,9 @@ static int write_shared(struct write *w)
 }
 
 /*
- * Starts write-out of what a DONTCACHE write left, so that it goes when it has landed. A page that the
- * write before is still writing cannot take flight again: as long as the stream goes on, each
- * write comes back to those.
+ * Starts write-out of what a DONTCACHE write left, so that it goes when it has landed. A page
+ * that the write before is still writing cannot take flight again: as long as the stream goes
+ * on, each write comes back to those.
  */
 static void write_behind(struct file *f, u64 offset, u64 end)
 {

@@ -318,6 +318,13 @@ static void test_errors(void **state)
 	b->error = 0;
 	assert_int_equal(store_reserve(s, 5, 100), 0);
 	assert_int_equal(b->reserved_to, 105);
+	b->reserved_to = 0;
+	assert_int_equal(store_reserve(s, 6, 99), 0); /* known: nobody is asked */
+	assert_int_equal(b->reserved_to, 0);
+	assert_int_equal(store_truncate(s, 50), 0);
+	assert_int_equal(store_reserve(s, 6, 99), 0);
+	assert_int_equal(b->reserved_to, 105);
+	assert_int_equal(store_truncate(s, 0), 0);
 	assert_int_equal(store_reserve(s, 0, REAL_BYTES + 1), -ENOSPC);
 	b->answer = 1; /* write says 0: no progress, for ever */
 	assert_int_equal(real_transfer(s, IO_WRITE, 0, io.buf, 4096), -EIO);

@@ -50,6 +50,39 @@ static void test_room(void **state)
 	free(buf);
 }
 
+/* What is known to have room is known without asking, and forgotten when it goes. */
+static void test_room_is_remembered(void **state)
+{
+	u8 *buf = real_buffer(1 << 20);
+	int fd = real_file(real_folder(1), O_RDWR);
+	struct store *s;
+
+	(void)state;
+	assert_int_equal(pwrite(fd, buf, 1 << 20, 0), 1 << 20);
+	assert_int_equal(store_open_fd(real_device("auto", "1"), fcntl(fd, F_DUPFD, 0), &s), 0);
+	assert_false(store_has_room(s, 65536, 4096));
+	assert_int_equal(store_reserve(s, 65536, 4096), 0); /* from there on it is full of data */
+	assert_true(store_has_room(s, 65536, (1 << 20) - 65536));
+	assert_false(store_has_room(s, 65536 - 1, 4096));
+	assert_false(store_has_room(s, (1 << 20) - 1, 2));
+	assert_int_equal(store_reserve(s, 0, 4096), 0);
+	assert_true(store_has_room(s, 0, 1 << 20));
+	assert_int_equal(allocated(fd), 1 << 20); /* nothing had to be made */
+	assert_int_equal(store_punch(s, 100, 1), 0);
+	assert_true(store_has_room(s, 0, 100 * 4096));
+	assert_false(store_has_room(s, 0, 100 * 4096 + 1));
+	assert_int_equal(store_reserve(s, 0, 1 << 20), 0);
+	assert_int_equal(allocated(fd), 1 << 20); /* the hole is filled */
+	assert_true(store_has_room(s, 0, 1 << 20));
+	assert_int_equal(store_truncate(s, 5000), 0);
+	assert_true(store_has_room(s, 0, 5000));
+	assert_false(store_has_room(s, 0, 5001));
+	assert_int_equal(store_reserve(s, 0, 10000), 0);
+	assert_true(store_has_room(s, 0, 10000));
+	real_close(s, fd);
+	free(buf);
+}
+
 static void test_holes(void **state)
 {
 	u8 *buf = real_buffer(65536);
@@ -185,9 +218,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full), /* first: it forks, best without threads */
-		cmocka_unit_test(test_room),
-		cmocka_unit_test(test_holes),
-		cmocka_unit_test(test_file_size_limit),
+		cmocka_unit_test(test_room),  cmocka_unit_test(test_room_is_remembered),
+		cmocka_unit_test(test_holes), cmocka_unit_test(test_file_size_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
