@@ -82,6 +82,7 @@ int engine_create(const struct engine_config *c, struct engine **out)
 	rc = writeback_init(&e->all, &e->cache, &c->policy, c->fs, &vm);
 	if (rc)
 		goto finish_cache;
+	e->registers = c->register_memory && c->contents;
 	mutex_init(&e->inodes_lock, RANK_INODES);
 	list_init(&e->inodes);
 	list_init(&e->syncers);
@@ -95,11 +96,27 @@ free_engine:
 	return rc;
 }
 
+int engine_tell_memory(struct engine *e, struct device *d, bool forget)
+{
+	const struct arena *a = &e->cache.arena;
+
+	if (!e->registers)
+		return 0;
+	return device_register_memory(d, a->memory,
+				      forget ? 0 : (size_t)atomic_load(&a->frames) * PAGE_SIZE);
+}
+
 int engine_add_device(struct engine *e, struct device *d, u32 read_ahead_kb, bool strict_limit)
 {
+	int rc = engine_tell_memory(e, d, false);
 	struct wb *wb;
 
-	return wb_create(&e->all, d, read_ahead_kb, strict_limit, &wb);
+	if (rc)
+		return rc;
+	rc = wb_create(&e->all, d, read_ahead_kb, strict_limit, &wb);
+	if (rc)
+		engine_tell_memory(e, d, true);
+	return rc;
 }
 
 int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_bytes)
@@ -107,8 +124,13 @@ int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_
 	u64 left = 0;
 	int rc = -EINVAL;
 
+	/* memory that is given back may not be registered; after that, I/O without is only slower */
+	for (u32 i = 0; i < e->all.count; i++)
+		engine_tell_memory(e, e->all.wb[i]->device, true);
 	if (memory_bytes / PAGE_SIZE >= MIN_PAGES)
 		rc = cache_resize(&e->cache, memory_bytes / PAGE_SIZE, timeout_ns, &left);
+	for (u32 i = 0; i < e->all.count && !left; i++)
+		engine_tell_memory(e, e->all.wb[i]->device, false);
 	*left_bytes = left * PAGE_SIZE;
 	return rc;
 }

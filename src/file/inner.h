@@ -21,6 +21,7 @@ struct engine {
 	struct list_node inodes, syncers;
 	struct cond inodes_left; /* an inode has no walker any more */
 	u64 last_ino;
+	bool registers; /* immutable: the devices know the cache's memory */
 	_Atomic u64 lent_pages; /* of folios on loan */
 };
 
@@ -81,6 +82,9 @@ static inline struct readahead_limits limits_for(struct inode *inode)
 		.file_order = inode_policy(inode)->readahead == READAHEAD_FILE_ORDER,
 	};
 }
+
+/* With register_memory: tells a device of all memory there is now, or that it must forget it. */
+int engine_tell_memory(struct engine *e, struct device *d, bool forget);
 
 /* Pins and locks the folio at or after `page` that begins before `end`; NULL: there is none. */
 struct folio *lock_folio_from(struct mapping *m, u64 page, u64 end);
