@@ -77,6 +77,13 @@ int check_place(const struct command *c, const char *option, const char *path);
 /* Refuses a file to write that is `other` too: an input, or another output. NULL is no file. */
 int check_apart(const struct command *c, const char *option, const char *path, const char *other);
 
+/* outputs.c: a path that is standard output; refuses results that cannot be written where they
+ * shall; remarks on an experiment, on standard error. */
+struct experiment;
+bool is_stdout(const char *path);
+int check_outputs(const struct command *c, const char *json, const char *report, const char *input);
+void print_experiment_notes(const struct experiment *x);
+
 /* "; did you mean "NEAR"?" when there is one, or "". */
 const char *hint(char buf[160], const char *near, const char *dashes);
 

@@ -31,7 +31,9 @@ static const struct option options[] = {
 	[OPT_JOBS] = { "jobs", 'j', "N", "cases to run at a time (default: one per CPU)" },
 	[OPT_JSON] = { "json", 0, "FILE",
 		       "write the results as JSON; \"-\": only that, on stdout" },
-	[OPT_REPORT] = { "report", 0, "FILE", "write a page of plots, to open in a browser" },
+	[OPT_REPORT] = { "report", 0, "FILE",
+			 "write a page of plots, to open in a browser; \"-\": only that, on "
+			 "stdout" },
 	[OPT_EXPLAIN] = { "explain", 0, NULL, "say what decided the outcome of each case" },
 	[OPT_CHECK] = { "check", 0, NULL, "fail if a figure misses its published one" },
 	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress" },
@@ -63,7 +65,8 @@ static int take(const struct command *self, struct request *r, int arg, const ch
 		return *value ? 0 : usage_error(self, "--json needs the name of a file, or \"-\"");
 	case OPT_REPORT:
 		r->report = value;
-		return *value ? 0 : usage_error(self, "--report needs the name of a file");
+		return *value ? 0
+			      : usage_error(self, "--report needs the name of a file, or \"-\"");
 	case OPT_EXPLAIN:
 		r->explain = true;
 		return 0;
@@ -121,6 +124,10 @@ static bool write_report(const struct request *r, const struct experiment *x,
 	struct report report = { x, &s, r->seed, results, count };
 	struct err e = { "" };
 
+	if (is_stdout(r->report)) {
+		report_html(stdout, &report);
+		return !ferror(stdout);
+	}
 	if (!report_html_file(r->report, &report, &e))
 		return true;
 	fprintf(stderr, "sluice lab: %s\n", e.text);
@@ -134,13 +141,15 @@ static int print_results(const struct request *r, const struct experiment *x,
 	size_t failures = print_errors(results, count);
 	bool bad = failures > 0;
 
-	if (r->json && !strcmp(r->json, "-"))
+	if (is_stdout(r->json)) {
 		bad |= report_json(stdout, x, r->seed, results, count) != 0;
-	else if (failures < count)
-		report_table(stdout, x, results, count);
-	if (r->explain && !(r->json && !strcmp(r->json, "-")))
-		explain_all(stdout, results, count);
-	if (r->json && strcmp(r->json, "-") != 0 &&
+	} else if (!is_stdout(r->report)) {
+		if (failures < count)
+			report_table(stdout, x, results, count);
+		if (r->explain)
+			explain_all(stdout, results, count);
+	}
+	if (r->json && !is_stdout(r->json) &&
 	    report_json_file(r->json, x, r->seed, results, count, &e)) {
 		fprintf(stderr, "sluice lab: %s\n", e.text);
 		bad = true;
@@ -187,6 +196,7 @@ static int run_request(const struct command *self, const struct request *r)
 
 	if (experiment_load(&x, r->path, &e))
 		return usage_error(self, "%s", e.text);
+	print_experiment_notes(&x);
 	if (plan_make(&plan, &x, &s, &e)) {
 		status = usage_error(self, "%s", e.text);
 	} else {
@@ -213,13 +223,7 @@ static int run(const struct command *self, int argc, char **argv)
 	}
 	if (!r.path)
 		return usage_error(self, "which experiment? \"sluice lab --help\" says more");
-	if (r.json && strcmp(r.json, "-") != 0 && check_place(self, "json", r.json))
-		return EXIT_USAGE;
-	if (r.report && check_place(self, "report", r.report))
-		return EXIT_USAGE;
-	if (check_apart(self, "json", r.json, r.path) ||
-	    check_apart(self, "report", r.report, r.path) ||
-	    check_apart(self, "report", r.report, r.json))
+	if (check_outputs(self, r.json, r.report, r.path))
 		return EXIT_USAGE;
 	return run_request(self, &r);
 }

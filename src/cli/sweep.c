@@ -32,7 +32,9 @@ static const struct option options[] = {
 	[OPT_JOBS] = { "jobs", 'j', "N", "points to run at a time (default: one per CPU)" },
 	[OPT_JSON] = { "json", 0, "FILE",
 		       "write the results as JSON; \"-\": only that, on stdout" },
-	[OPT_REPORT] = { "report", 0, "FILE", "write a page of plots, to open in a browser" },
+	[OPT_REPORT] = { "report", 0, "FILE",
+			 "write a page of plots, to open in a browser; \"-\": only that, on "
+			 "stdout" },
 	[OPT_RESUME] = { "resume", 0, "FILE",
 			 "keep finished points in FILE; do not run those it has" },
 	[OPT_PATIENCE] = { "patience", 0, "S",
@@ -68,7 +70,8 @@ static int take(const struct command *self, struct request *r, int arg, const ch
 		return *value ? 0 : usage_error(self, "--json needs the name of a file, or \"-\"");
 	case OPT_REPORT:
 		r->report = value;
-		return *value ? 0 : usage_error(self, "--report needs the name of a file");
+		return *value ? 0
+			      : usage_error(self, "--report needs the name of a file, or \"-\"");
 	case OPT_RESUME:
 		r->resume = value;
 		return *value ? 0 : usage_error(self, "--resume needs the name of a file");
@@ -147,15 +150,17 @@ static int print_results(const struct request *r, const struct sweep *s)
 		fprintf(stderr, "sluice sweep: not enough memory\n");
 		return EXIT_FAILED;
 	}
-	if (r->json && !strcmp(r->json, "-"))
+	if (is_stdout(r->json))
 		bad |= sweep_json(stdout, s, &curves) != 0;
+	else if (is_stdout(r->report))
+		bad |= sweep_html(stdout, s, &curves) != 0;
 	else if (failures < s->count)
 		sweep_table(stdout, s, &curves);
-	if (r->json && strcmp(r->json, "-") != 0 && sweep_json_file(r->json, s, &curves, &e)) {
+	if (r->json && !is_stdout(r->json) && sweep_json_file(r->json, s, &curves, &e)) {
 		fprintf(stderr, "sluice sweep: %s\n", e.text);
 		bad = true;
 	}
-	if (r->report && sweep_html_file(r->report, s, &curves, &e)) {
+	if (r->report && !is_stdout(r->report) && sweep_html_file(r->report, s, &curves, &e)) {
 		fprintf(stderr, "sluice sweep: %s\n", e.text);
 		bad = true;
 	}
@@ -211,6 +216,18 @@ static int refuse(const struct command *self, const struct request *r, struct pe
 	return usage_error(self, "%s", e->text);
 }
 
+static void print_remarks(const struct experiment *x, const struct sweep *s)
+{
+	size_t a, b;
+
+	print_experiment_notes(x);
+	if (sweep_rivals(s, &a, &b))
+		fprintf(stderr,
+			"note: %s and %s override each other: of each point only the later "
+			"counts\n",
+			s->axes[a].key, s->axes[b].key);
+}
+
 static int run_request(const struct command *self, const struct request *r, struct peers *peers)
 {
 	struct selection selection = { r->cases.word,     r->cases.count,   r->policies.word,
@@ -225,6 +242,8 @@ static int run_request(const struct command *self, const struct request *r, stru
 	if (sweep_make(&s, &x, &selection, r->seed, &e)) {
 		status = refuse(self, r, peers, &e);
 	} else {
+		if (!peers->rank)
+			print_remarks(&x, &s);
 		status = run_sweep(r, &s, peers);
 		sweep_finish(&s);
 	}
@@ -250,13 +269,7 @@ static int run(const struct command *self, int argc, char **argv)
 	}
 	if (!r.path)
 		return usage_error(self, "which experiment? \"sluice sweep --help\" says more");
-	if (r.json && strcmp(r.json, "-") != 0 && check_place(self, "json", r.json))
-		return EXIT_USAGE;
-	if (r.report && check_place(self, "report", r.report))
-		return EXIT_USAGE;
-	if (check_apart(self, "json", r.json, r.path) ||
-	    check_apart(self, "report", r.report, r.path) ||
-	    check_apart(self, "report", r.report, r.json))
+	if (check_outputs(self, r.json, r.report, r.path))
 		return EXIT_USAGE;
 	if (peers_open(&peers, &e)) {
 		fprintf(stderr, "sluice sweep: %s\n", e.text);

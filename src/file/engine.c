@@ -115,6 +115,37 @@ void engine_set_vm(struct engine *e, const struct vm_settings *vm)
 	writeback_set_vm(&e->all, &limits);
 }
 
+void bdi_settings_init(struct bdi_settings *s)
+{
+	_Static_assert(BDI_RATIO_ALL == RATIO_ALL, "one unit of ratios");
+	_Static_assert(ENGINE_DEVICES_MAX == WB_MAX, "a wb for each device");
+	*s = (struct bdi_settings){ .read_ahead_kb = 128, .max_ratio = BDI_RATIO_ALL };
+}
+
+/* Bytes as a ratio of the limit, or `ratio` where they are 0 (reference 4.8). */
+static u64 ratio_of(u64 bytes, u32 ratio, u64 thresh)
+{
+	u64 pages = bytes / PAGE_SIZE;
+
+	if (!bytes)
+		return ratio;
+	return pages <= thresh ? pages * RATIO_ALL / thresh : RATIO_ALL + 1;
+}
+
+int engine_set_bdi(struct engine *e, unsigned device, const struct bdi_settings *s)
+{
+	u64 thresh = writeback_limits(&e->all).thresh;
+	struct wb *wb;
+
+	assert(device < e->all.count);
+	wb = e->all.wb[device];
+	if ((s->min_bytes || s->max_bytes) && !thresh)
+		return -EINVAL;
+	wb->ra_pages = s->read_ahead_kb / (PAGE_SIZE / 1024);
+	return wb_limit(wb, s->strict_limit, ratio_of(s->min_bytes, s->min_ratio, thresh),
+			ratio_of(s->max_bytes, s->max_ratio, thresh));
+}
+
 static void stats_of_cache(struct cache *c, struct engine_stats *out)
 {
 	spin_lock(&c->lru_lock);
@@ -141,6 +172,9 @@ static void stats_of_throttle(struct writeback *all, const struct limits *limits
 	out->first_throttle_ns = s->first_sleep.when_ns;
 	out->first_throttle_dirty = s->first_sleep.dirty;
 	out->first_throttle_debt = s->first_sleep.debt;
+	out->first_pace_ns = s->first_pace.when_ns;
+	out->first_pace = s->first_pace.rate;
+	out->first_pace_dirty = s->first_pace.wb_dirty;
 	out->background_ns = s->background.when_ns;
 	out->background_dirty = s->background.dirty;
 	out->background_debt = s->background.debt;
@@ -189,6 +223,7 @@ void engine_stats_reset(struct engine *e)
 	spin_lock(&e->all.lock);
 	e->all.stats.first_sleep.when_ns = WORLD_NEVER;
 	e->all.stats.background.when_ns = WORLD_NEVER;
+	e->all.stats.first_pace.when_ns = WORLD_NEVER;
 	spin_unlock(&e->all.lock);
 }
 

@@ -9,30 +9,35 @@
 #include "base/types.h"
 
 /*	name, key, unit, what it is */
-#define METRICS(X)                                                                             \
-	X(READ_IOPS, read_iops, RATE, "reads a second")                                        \
-	X(READ_P50, read_p50_ms, MS, "median latency of a read")                               \
-	X(READ_P99, read_p99_ms, MS, "99th percentile of the latency of reads")                \
-	X(READ_MAX, read_max_ms, MS, "longest read")                                           \
-	X(WRITE_IOPS, write_iops, RATE, "writes a second")                                     \
-	X(WRITE_P50, write_p50_ms, MS, "median latency of a write")                            \
-	X(WRITE_P99, write_p99_ms, MS, "99th percentile of the latency of writes")             \
-	X(WRITE_MAX, write_max_ms, MS, "longest write")                                        \
-	X(FSYNC_P99, fsync_p99_ms, MS, "99th percentile of the latency of fsyncs")             \
-	X(FSYNC_MAX, fsync_max_ms, MS, "longest fsync")                                        \
-	X(SLEEP, throttle_sleep_s, SECONDS, "sleep of throttled writers, summed over them")    \
-	X(MAX_DIRTY, max_dirty_bytes, BYTES, "most that was charged as dirty at once")         \
-	X(MAX_DEBT, max_debt_bytes, BYTES, "most that had to be written at once")              \
-	X(MAX_PINNED, max_pinned_bytes, BYTES, "most that could not be reclaimed at once")     \
-	X(CHARGED, pages_charged, COUNT, "pages charged as dirty")                             \
-	X(WRITTEN, pages_written, COUNT, "pages written to the device")                        \
-	X(DEVICE_READS, device_reads, COUNT, "reads the device served")                        \
-	X(DEVICE_WRITES, device_writes, COUNT, "writes the device served")                     \
-	X(DEVICE_READ_BYTES, device_read_bytes, BYTES, "bytes read from the device")           \
-	X(DEVICE_WRITE_BYTES, device_write_bytes, BYTES, "bytes written to the device")        \
-	X(WRITE_FACTOR, write_factor, RATIO, "bytes to write a byte that the jobs wrote")      \
-	X(FIRST_THROTTLE, first_throttle_s, SECONDS, "when the first writer was put to sleep") \
-	X(BACKGROUND, background_s, SECONDS, "when dirty first passed the background threshold")
+#define METRICS(X)                                                                                \
+	X(READ_IOPS, read_iops, RATE, "reads a second")                                           \
+	X(READ_P50, read_p50_ms, MS, "median latency of a read")                                  \
+	X(READ_P99, read_p99_ms, MS, "99th percentile of the latency of reads")                   \
+	X(READ_MAX, read_max_ms, MS, "longest read")                                              \
+	X(WRITE_IOPS, write_iops, RATE, "writes a second")                                        \
+	X(WRITE_P50, write_p50_ms, MS, "median latency of a write")                               \
+	X(WRITE_P99, write_p99_ms, MS, "99th percentile of the latency of writes")                \
+	X(WRITE_MAX, write_max_ms, MS, "longest write")                                           \
+	X(FSYNC_P99, fsync_p99_ms, MS, "99th percentile of the latency of fsyncs")                \
+	X(FSYNC_MAX, fsync_max_ms, MS, "longest fsync")                                           \
+	X(SLEEP, throttle_sleep_s, SECONDS, "sleep of throttled writers, summed over them")       \
+	X(MAX_DIRTY, max_dirty_bytes, BYTES, "most that was charged as dirty at once")            \
+	X(MAX_DEBT, max_debt_bytes, BYTES, "most that had to be written at once")                 \
+	X(MAX_PINNED, max_pinned_bytes, BYTES, "most that could not be reclaimed at once")        \
+	X(CHARGED, pages_charged, COUNT, "pages charged as dirty")                                \
+	X(WRITTEN, pages_written, COUNT, "pages written to the device")                           \
+	X(DEVICE_READS, device_reads, COUNT, "reads the device served")                           \
+	X(DEVICE_WRITES, device_writes, COUNT, "writes the device served")                        \
+	X(DEVICE_READ_BYTES, device_read_bytes, BYTES, "bytes read from the device")              \
+	X(DEVICE_WRITE_BYTES, device_write_bytes, BYTES, "bytes written to the device")           \
+	X(DEVICE_BUSY, device_busy_percent, RATIO, "time the busiest device had something to do") \
+	X(WRITE_FACTOR, write_factor, RATIO, "bytes to write a byte that the jobs wrote")         \
+	X(FIRST_THROTTLE, first_throttle_s, SECONDS, "when the first writer was put to sleep")    \
+	X(BACKGROUND, background_s, SECONDS, "when dirty first passed the background threshold")  \
+	X(LAST_WRITE, last_write_s, SECONDS, "when the last write of the jobs had returned")      \
+	X(ENDED, ended_s, SECONDS, "when the last job had ended")                                 \
+	X(PACE, first_pace_kb, RATIO, "KiB a second that the throttle first allowed a writer")    \
+	X(PACE_DIRTY, first_pace_dirty_bytes, BYTES, "dirty on the writer's device at that moment")
 
 enum metric {
 #define METRIC_ENUM(name, key, unit, text) METRIC_##name,
@@ -59,6 +64,8 @@ enum metric metric_find(const char *key);
 /* The key nearest to a mistyped one, or NULL. */
 const char *metric_nearest(const char *key);
 
+/* Whether it is a figure of single devices too, and its key without "device_", or NULL. */
+const char *metric_device_key(enum metric m);
 void metric_put(struct metrics *into, enum metric m, double value);
 /* Reads a figure as people write it: "23.5G" for bytes, plain numbers otherwise. */
 int metric_parse(enum metric m, const char *text, double *out);

@@ -49,6 +49,7 @@ static s64 write_inode(struct wb *wb, struct wb_work *work, struct inode *inode,
 		pass.last = INDEX_MAX_PAGES - 1;
 	}
 	inode_write_pages(inode, &pass, wb->runs);
+	wb_count(wb);
 	if (work->pages != BUDGET_ALL)
 		work->pages -= slice - pass.budget;
 	wrote = slice - pass.budget;

@@ -81,6 +81,13 @@ static const struct answer wb_floor[] = {
 					      "limit acts in its threshold itself" },
 };
 
+static const struct answer wb_counters[] = {
+	[WB_COUNTERS_EXACT] = { "exact", "the flusher knows how much is dirty on its device" },
+	[WB_COUNTERS_PER_CPU] = { "per-cpu",
+				  "what each CPU dirtied is unseen by the flusher until it "
+				  "is a batch, as before Linux 5.14" },
+};
+
 static const struct answer ext4_folios[] = {
 	[EXT4_FOLIOS_SINGLE] = { "single", "files on ext4 have 4 KiB folios only" },
 	[EXT4_FOLIOS_LARGE] = { "large", "files on ext4 have large folios as others have" },
@@ -104,7 +111,8 @@ static const struct choice choices[] = {
 	CHOICE(small_write, "keep|split|evict"),    CHOICE(write_order, "zero|length"),
 	CHOICE(readahead, "mark-order|file-order"), CHOICE(writeout, "folio|block"),
 	CHOICE(write_lock, "inode|folio"),          CHOICE(wb_floor, "position|threshold"),
-	CHOICE(ext4_folios, "single|large"),        CHOICE(max_order, "0|1|2|3|4|5|6|7|8|9"),
+	CHOICE(wb_counters, "exact|per-cpu"),       CHOICE(ext4_folios, "single|large"),
+	CHOICE(max_order, "0|1|2|3|4|5|6|7|8|9"),
 };
 
 struct preset {

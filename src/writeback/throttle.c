@@ -166,6 +166,16 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 	return ratelimit;
 }
 
+static void note_pace(struct writeback *all, const struct look *k, u64 rate)
+{
+	struct throttle_pace *pace = &all->stats.first_pace;
+
+	spin_lock(&all->lock);
+	if (pace->when_ns == WORLD_NEVER)
+		*pace = (struct throttle_pace){ world_now(), k->at.wb_dirty, rate };
+	spin_unlock(&all->lock);
+}
+
 static void note_sleep(struct writeback *all, u64 ticks)
 {
 	spin_lock(&all->lock);
@@ -189,12 +199,6 @@ static void skip_pause(struct dirtier *t, s64 pause, u64 period, u64 pages_dirti
 	}
 }
 
-/* The slack that Linux's per-CPU counters would have (wb_stat_error; reference 0). */
-static u64 wb_stat_error(const struct writeback *all)
-{
-	return (u64)all->cpus * 8 * (1 + ilog2(all->cpus));
-}
-
 enum outcome { DONE, AGAIN, WOULD_SLEEP };
 
 /* Steps 7 to 12, above the free running ceiling. */
@@ -207,6 +211,7 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 		pause_plan(k->at.wb_dirty, avg_bw, ratelimit, task_ratelimit, world_hz());
 	s64 pause;
 
+	note_pace(wb->all, k, task_ratelimit);
 	if (task_ratelimit) {
 		period = world_hz() * pages_dirtied / task_ratelimit;
 		pause = (s64)period;
@@ -296,6 +301,7 @@ int throttle_poll(struct wb *wb, bool nowait)
 	struct wb_cpu *cpu = this_cpu(all);
 	u64 limit = interval_of(&t);
 
+	wb_count(wb);
 	if (atomic_load_explicit(&wb->dirty_exceeded, memory_order_relaxed))
 		limit = min_u64(limit, EXCEEDED_POLL_PAGES);
 	if (*t.nr_dirtied >= limit) {

@@ -7,6 +7,7 @@
  * update of the bandwidth estimate, so that the end of a burst is counted too.
  */
 #include "writeback/wb.h"
+#include "base/bits.h"
 #include "cache/state.h"
 #include "writeback/journal.h"
 #include "writeback/pause.h"
@@ -141,6 +142,7 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 	proportion_domain_init(&all->proportions);
 	limits_changed(all);
 	all->stats.first_sleep.when_ns = all->stats.background.when_ns = WORLD_NEVER;
+	all->stats.first_pace.when_ns = WORLD_NEVER;
 	cache->owner = all;
 	cache->need_writeback = need_writeback;
 	return 0;
@@ -157,7 +159,7 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 {
 	struct wb *wb;
 	u64 now = world_jiffies();
-	int rc;
+	int rc = -ENOMEM;
 
 	if (all->count == WB_MAX)
 		return -ENOSPC;
@@ -170,6 +172,11 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 		return -ENOMEM;
 	}
 	wb->all = all;
+	if (all->policy.wb_counters == WB_COUNTERS_PER_CPU) {
+		wb->unseen = calloc(all->cpus, sizeof(*wb->unseen));
+		if (!wb->unseen)
+			goto failed;
+	}
 	wb->device = device;
 	wb->ra_pages = read_ahead_kb / (PAGE_SIZE / 1024);
 	wb->io_pages = device_config(device)->max_io_bytes / PAGE_SIZE;
@@ -191,19 +198,41 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 		wb->flusher = world_spawn("flusher", flusher_run, wb);
 		rc = wb->flusher ? 0 : -ENOMEM;
 	}
-	if (rc) {
-		if (wb->journal) {
-			journal_stop(wb->journal);
-			journal_destroy(wb->journal);
-		}
-		free(wb->runs);
-		free(wb);
-		return rc;
-	}
+	if (rc)
+		goto failed;
 	wb->index = all->count;
 	all->wb[all->count++] = wb;
 	*out = wb;
 	return 0;
+failed:
+	if (wb->journal) {
+		journal_stop(wb->journal);
+		journal_destroy(wb->journal);
+	}
+	free(wb->unseen);
+	free(wb->runs);
+	free(wb);
+	return rc;
+}
+
+int wb_limit(struct wb *wb, bool strict_limit, u64 min_ratio, u64 max_ratio)
+{
+	struct writeback *all = wb->all;
+	u64 sum = min_ratio;
+	int error = 0;
+
+	spin_lock(&all->lock);
+	for (u32 i = 0; i < all->count; i++)
+		sum += all->wb[i] != wb ? all->wb[i]->min_ratio : 0;
+	if (max_ratio > RATIO_ALL || min_ratio > max_ratio || sum >= RATIO_ALL) {
+		error = -EINVAL;
+	} else {
+		wb->min_ratio = (u32)min_ratio;
+		wb->max_ratio = (u32)max_ratio;
+		wb->strict_limit = strict_limit;
+	}
+	spin_unlock(&all->lock);
+	return error;
 }
 
 void wb_stop(struct wb *wb)
@@ -224,6 +253,7 @@ void wb_destroy(struct wb *wb)
 	assert(wb->stopping && !wb->inodes_in_flight);
 	assert(wb->index == all->count - 1); /* last in, first out */
 	all->wb[--all->count] = NULL;
+	free(wb->unseen);
 	if (wb->journal)
 		journal_destroy(wb->journal);
 	free(wb->runs);
@@ -255,23 +285,66 @@ u64 wb_threshold(struct wb *wb, u64 thresh, u64 dirty)
 {
 	struct writeback *all = wb->all;
 	struct wb_share share = {
-		.min_ratio = wb->min_ratio,
-		.max_ratio = wb->max_ratio,
 		.strictlimit = wb->strict_limit,
 		.floor_in_threshold = all->policy.wb_floor == WB_FLOOR_THRESHOLD,
 	};
 
-	if (wb->min_ratio || wb->max_ratio < RATIO_ALL) {
-		share.this_bw = wb_avg_bandwidth(wb);
-		share.tot_bw = total_bandwidth(all);
-	}
+	spin_lock(&all->lock);
+	share.min_ratio = wb->min_ratio;
+	share.max_ratio = wb->max_ratio;
 	for (u32 i = 0; i < all->count; i++)
 		share.min_ratio_sum += all->wb[i]->min_ratio;
-	spin_lock(&all->lock);
 	proportion_share(&all->proportions, &wb->proportion, world_jiffies(), world_hz(),
 			 &share.num, &share.den);
 	spin_unlock(&all->lock);
+	if (share.min_ratio || share.max_ratio < RATIO_ALL) {
+		share.this_bw = wb_avg_bandwidth(wb);
+		share.tot_bw = total_bandwidth(all);
+	}
 	return wb_thresh(thresh, dirty, &share);
+}
+
+u64 wb_stat_batch(const struct writeback *all)
+{
+	return 8 * (1 + (u64)ilog2(all->cpus));
+}
+
+u64 wb_stat_error(const struct writeback *all)
+{
+	return all->cpus * wb_stat_batch(all);
+}
+
+void wb_count(struct wb *wb)
+{
+	struct writeback *all = wb->all;
+	s64 dirty, *mine, batch = (s64)wb_stat_batch(all);
+
+	if (!wb->unseen)
+		return;
+	dirty = (s64)account_dirty(&all->policy, &wb->ledger);
+	spin_lock(&wb->bw_lock);
+	mine = &wb->unseen[world_cpu() % all->cpus];
+	*mine += dirty - wb->sampled;
+	wb->sampled = dirty;
+	if (*mine >= batch || *mine <= -batch) {
+		wb->seen += *mine;
+		*mine = 0;
+	}
+	spin_unlock(&wb->bw_lock);
+}
+
+/* What the flusher believes to be dirty on its device. */
+static u64 dirty_seen(struct wb *wb)
+{
+	s64 seen;
+
+	if (!wb->unseen)
+		return account_dirty(&wb->all->policy, &wb->ledger);
+	wb_count(wb);
+	spin_lock(&wb->bw_lock);
+	seen = wb->seen;
+	spin_unlock(&wb->bw_lock);
+	return seen > 0 ? (u64)seen : 0;
 }
 
 bool wb_over_background(struct wb *wb)
@@ -280,8 +353,7 @@ bool wb_over_background(struct wb *wb)
 	struct limits l = writeback_limits(all);
 	u64 dirty = writeback_dirty(all);
 
-	return dirty > l.bg ||
-	       account_dirty(&all->policy, &wb->ledger) > wb_threshold(wb, l.bg, dirty);
+	return dirty > l.bg || dirty_seen(wb) > wb_threshold(wb, l.bg, dirty);
 }
 
 /* An update of the bandwidth alone, bw_lock held. */
