@@ -173,12 +173,12 @@ int case_read(struct experiment *x, struct experiment_case *c, struct ini_sectio
 	      struct err *e);
 int case_set(struct experiment *x, struct experiment_case *c, const char *key, const char *value,
 	     const struct origin *at, struct err *e);
+/* Finds the cases that the case comes after, once all are known. */
+int case_find_after(const struct experiment *x, struct experiment_case *c, struct err *e);
 /* notes.c: finds what is to be remarked of an experiment that has been read. */
 int experiment_take_notes(struct experiment *x, struct err *e);
 /* Marks the devices that a job of the case has a file on. */
 void case_mark_devices(const struct experiment *x, const struct experiment_case *c, bool *used);
-/* Finds the cases that the case comes after, once all are known. */
-int case_find_after(const struct experiment *x, struct experiment_case *c, struct err *e);
 int case_check(const struct experiment *x, struct experiment_case *c, struct err *e);
 
 /* reference.c: [reference NAME] and [tolerance]. */
