@@ -53,14 +53,6 @@ static struct device *device;
 static const struct pattern hot = { MIB, PAGE_SIZE, 1 }, large = { GIB, PAGE_SIZE, 1 },
 			    small = { GIB, 512, 1 };
 
-static u64 cpu_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
-}
-
 static void by_memcpy(struct run *r, u64 n)
 {
 	for (u64 i = 0; i < n; i++) {
@@ -125,10 +117,10 @@ static void contest(const char *title, struct run *runs, unsigned count, u64 n)
 		runs[i].move(&runs[i], n / 4); /* warm */
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		for (unsigned i = 0; i < count; i++) {
-			u64 start = cpu_now();
+			u64 start = bench_cpu_now();
 
 			runs[i].move(&runs[i], n);
-			runs[i].ns[round] = (double)(cpu_now() - start) / (double)n;
+			runs[i].ns[round] = (double)(bench_cpu_now() - start) / (double)n;
 		}
 	}
 	printf("%-28s %s %7.1f ns", title, runs[0].name, median_of(runs[0].ns));

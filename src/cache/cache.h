@@ -59,6 +59,7 @@ struct cache {
 	struct ghost ghost;                /* RECLAIM_S3FIFO */
 	u64 folios_of_order[ARENA_ORDERS]; /* on the lists */
 
+	struct spinlock books_lock; /* for all posts to the next, and to the devices' books */
 	struct ledger ledger;
 	struct cache_stats stats; /* lru_lock */
 

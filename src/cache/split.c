@@ -92,7 +92,7 @@ static void post_relief(struct mapping *m, u32 relief)
 	e.level[LEVEL_FOLIO_DIRTY] = -(s32)relief;
 	e.level[LEVEL_PINNED] = -(s32)relief;
 	e.total[TOTAL_FOLIO_CANCELLED] = relief;
-	ledger_post_all(m->books, MAPPING_BOOKS, &e);
+	ledger_post_all(m->books, MAPPING_BOOKS, &e, &m->cache->books_lock);
 }
 
 /* Whether nobody but the caller knows where its bytes are. */

@@ -265,7 +265,9 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 
 void engine_stats_reset(struct engine *e)
 {
+	spin_lock(&e->cache.books_lock);
 	ledger_reset_peaks(&e->cache.ledger);
+	spin_unlock(&e->cache.books_lock);
 	spin_lock(&e->all.lock);
 	e->all.stats.first_sleep.when_ns = WORLD_NEVER;
 	e->all.stats.background.when_ns = WORLD_NEVER;

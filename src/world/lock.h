@@ -33,6 +33,7 @@
 	X(WB_WORK, "flusher work")  /* wb.work_lock: queued work of a flusher */                \
 	X(WB_LIST, "flusher lists") /* wb.list_lock: the inode lists of a flusher */            \
 	X(TREE, "tree")             /* mapping.tree_lock: the index and its state words */      \
+	X(BOOKS, "books")           /* cache.books_lock: ledgers that mappings share */         \
 	X(LRU, "lru")               /* cache.lru_lock */                                        \
 	X(ARENA, "arena")           /* arena.lock: free pages and descriptors */                \
 	X(DOMAIN, "domain")         /* domain.lock: limits and proportions */                   \
