@@ -124,7 +124,7 @@ int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_
 	u64 left = 0;
 	int rc = -EINVAL;
 
-	/* memory that is given back may not be registered; after that, I/O without is only slower */
+	/* memory that is given back may not be registered; I/O without is only slower */
 	for (u32 i = 0; i < e->all.count; i++)
 		engine_tell_memory(e, e->all.wb[i]->device, true);
 	if (memory_bytes / PAGE_SIZE >= MIN_PAGES)

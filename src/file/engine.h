@@ -26,7 +26,7 @@ struct engine_config {
 	bool contents;        /* keep the bytes */
 	enum huge_pages huge_pages;
 	bool register_memory; /* lock it, and make it known to the devices' io_uring */
-	enum fs_kind fs; /* under all files; in the simulated world only, past FS_NONE */
+	enum fs_kind fs;      /* under all files; in the simulated world only, past FS_NONE */
 	struct policy policy;
 	struct vm_settings vm;
 };

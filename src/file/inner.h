@@ -21,7 +21,7 @@ struct engine {
 	struct list_node inodes, syncers;
 	struct cond inodes_left; /* an inode has no walker any more */
 	u64 last_ino;
-	bool registers; /* immutable: the devices know the cache's memory */
+	bool registers;         /* immutable: the devices know the cache's memory */
 	_Atomic u64 lent_pages; /* of folios on loan */
 };
 
