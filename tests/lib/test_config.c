@@ -194,7 +194,7 @@ static void test_keys_can_be_listed(void **state)
 		assert_non_null(strchr(buf, '.'));
 		n++;
 	}
-	assert_int_equal(n, 18);
+	assert_int_equal(n, 19);
 	assert_null(lib_config_values(n));
 }
 
