@@ -14,7 +14,7 @@ REFERENCES = {
     'strict-limit': {'at-3072', 'at-3319'},
     'strict-fuse': {'before-5.14', 'since-6.14'},
     'whole-folio': {'before-6.6', 'since-6.6'},
-    'slow-and-fast': {'alone', 'together'},
+    'slow-and-fast': {'alone', 'together', 'at-once'},
     'fsync-each-second': {'limit-10m'},
     'usb-stick': {'as-it-comes'},
 }
