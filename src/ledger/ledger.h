@@ -80,8 +80,8 @@ struct ledger_entry {
 void ledger_init(struct ledger *l);
 void ledger_post(struct ledger *l, const struct ledger_entry *e);
 /*
- * Posts to several books, those that are NULL excepted. The first one is posted to under a lock that
- * the caller holds, the others under `lock`, taken here; and by this call only.
+ * Posts to several books, those that are NULL excepted. The first one is posted to under a lock
+ * that the caller holds, the others under `lock`, taken here; and by this call only.
  */
 void ledger_post_all(struct ledger *const *books, unsigned count, const struct ledger_entry *e,
 		     struct spinlock *lock);

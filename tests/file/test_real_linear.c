@@ -6,8 +6,8 @@
  *
  * Every write writes a value of its own, so it is known which write a read saw, and the question
  * is easy (Gibbons and Korach, "Testing shared memories", 1997, section 4.2). A write and the
- * reads that saw it are a cluster. It spans the time from its earliest return to its latest call. If
- * the return comes first, the value was in force all that time (a forward zone); else there is a
+ * reads that saw it are a cluster. It spans the time from its earliest return to its latest call.
+ * If the return comes first, the value was in force all that time (a forward zone); else there is a
  * moment at which all of the cluster could have happened at once (a backward zone). There is an
  * order if and only if no two forward zones overlap, no backward zone lies within a forward one,
  * and no read returned before its write was called.
