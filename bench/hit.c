@@ -235,7 +235,10 @@ static void writes(const char *title, struct pattern pattern, size_t bytes, char
 	free(buf);
 }
 
-/* Two threads at one open file, against one: how many times the work of one they do. */
+/*
+ * Two threads at one open file, against one: how many times the work of one they do in a second
+ * of CPU time each.
+ */
 struct pair {
 	struct run run;
 	u64 n;
@@ -245,10 +248,10 @@ struct pair {
 static void pair_task(void *arg)
 {
 	struct pair *p = arg;
-	u64 start = bench_now();
+	u64 start = bench_cpu_now();
 
 	p->run.move(&p->run, p->n);
-	p->ns = bench_now() - start;
+	p->ns = bench_cpu_now() - start;
 }
 
 static void together(const char *title, mover move, struct file *f)

@@ -94,8 +94,7 @@ struct mapping {
 
 	struct spinlock tree_lock; /* protects everything below and all page states */
 	struct index index;
-	/* As leaf.frames, for the whole file: page p is in frame frames + p, of folio
-	 * ids + (p >> order). */
+	/* As leaf.frames, for the whole file: page p in frames + p, of folio ids + (p >> order). */
 	u32 frames, ids, order;
 	u64 pages;        /* cached */
 	u64 write_cursor; /* where the next cyclic write-out starts (writeback_index) */
