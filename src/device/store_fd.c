@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define STEP_MIN (64ull << 10)
@@ -27,10 +28,26 @@ static struct fd_store *fd_store_of_store(struct store *s)
 	return fd_store_of(real_store_of(s));
 }
 
+/*
+ * Whether there can never be room for so much. File systems find that out by taking all there is
+ * before they give it back, and meanwhile everybody else finds the disk full.
+ */
+static bool cannot_fit(const struct fd_store *f, u64 length)
+{
+	struct statvfs fs;
+	struct stat file;
+
+	if (length <= STEP_MAX || fstatvfs(f->fd, &fs) || fstat(f->fd, &file))
+		return false;
+	return length > (u64)fs.f_bfree * fs.f_frsize + (u64)file.st_blocks * 512;
+}
+
 static int call_fallocate(const struct fd_store *f, int mode, u64 offset, u64 length)
 {
 	int rc;
 
+	if (!(mode & FALLOC_FL_PUNCH_HOLE) && cannot_fit(f, length))
+		return -ENOSPC;
 	do
 		rc = fallocate(f->fd, mode, (off_t)offset, (off_t)length);
 	while (rc && errno == EINTR);
