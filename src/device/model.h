@@ -41,6 +41,8 @@ struct device {
 	struct spinlock lock;
 	int (*fault)(void *ctx, const struct io *io);
 	void *fault_ctx;
+	u64 (*delay)(void *ctx, const struct io *io);
+	void *delay_ctx;
 	struct list_node waiting; /* I/Os whose submitters are parked, first come first */
 	struct device_stats stats;
 	struct wbt wbt;

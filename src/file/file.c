@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Open files: opening, closing, syncing, hints. */
 #include "file/file.h"
+#include "base/alloc.h"
 #include "file/inner.h"
 #include <errno.h>
-#include <stdlib.h>
 
 int file_open(struct inode *inode, unsigned flags, struct file **out)
 {
@@ -11,7 +11,7 @@ int file_open(struct inode *inode, unsigned flags, struct file **out)
 
 	if (flags & FILE_NO_READ && flags & FILE_NO_WRITE)
 		return -EINVAL;
-	f = calloc(1, sizeof(*f));
+	f = alloc_zeroed(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
 	f->inode = inode;

@@ -12,8 +12,8 @@
  * now and then, and leave. One that was left goes on; it is joined by the next sync with
  * progress that finds it done, or at the engine's end.
  */
+#include "base/alloc.h"
 #include "file/inner.h"
-#include <stdlib.h>
 
 #define PROGRESS_NS (20 * NSEC_PER_MSEC)
 
@@ -133,7 +133,7 @@ int engine_sync_progress(struct engine *e, int (*progress)(void *ctx, u64 pages)
 	int rc;
 
 	join_syncers(e, false);
-	s = calloc(1, sizeof(*s));
+	s = alloc_zeroed(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->engine = e;
