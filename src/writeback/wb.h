@@ -141,7 +141,7 @@ struct inode {
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
-	_Atomic bool sparse;       /* there may be holes below the size, whose room has to be
+	_Atomic bool sparse;       /* there may be holes below `reserved`, whose room has to be
 				    * asked for; under the lock */
 	void *owner;               /* whoever made the inode: his own */
 	_Atomic u64 landed_ns;     /* when the last page in flight landed; 0: never */
