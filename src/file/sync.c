@@ -18,7 +18,7 @@
 #define PROGRESS_NS (20 * NSEC_PER_MSEC)
 
 /* The inode after `last` in the list (NULL: the first), held; lets go of `last`. NULL: the end. */
-static struct inode *next_inode(struct engine *e, struct inode *last)
+struct inode *next_inode(struct engine *e, struct inode *last)
 {
 	struct list_node *n;
 	struct inode *inode = NULL;

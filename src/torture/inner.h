@@ -108,6 +108,7 @@ struct torture {
 	struct rng fault_rng;
 	u64 jitter_ns;  /* answers are late by up to this much, all the time */
 	u64 injected;   /* I/Os that failed */
+	bool lossy;     /* a write failed under errors=linux: bytes may be anything now */
 	u64 refused;    /* allocations */
 	u32 refuse_at;  /* the so-manieth from now on is the first to be refused ... */
 	u32 refuse_run; /* ... of so many */

@@ -26,7 +26,7 @@ void op_cause(struct ttask *task, s64 rc, unsigned flags, const char *what)
 	bool ok = rc >= 0;
 
 	if (rc == -EIO || rc == -ENODEV)
-		ok = t->injected > task->injected;
+		ok = t->injected > (t->lossy ? 0 : task->injected);
 	else if (rc == -ENOMEM)
 		ok = t->refused > task->refused;
 	else if (rc == -ENOSPC)
@@ -110,7 +110,7 @@ static void check_bytes(struct ttask *task, struct tfile *f, u64 offset, const u
 {
 	u64 wild = task->reading.wild, good;
 
-	if (offset >= wild)
+	if (offset >= wild || task->t->lossy)
 		return;
 	n = min_u64(n, wild - offset);
 	good = model_allows(&f->model, offset, bytes, n, start, false);

@@ -51,7 +51,7 @@ static void check_hole(struct ttask *task, struct tfile *f, u64 from, u64 to, u6
 {
 	u64 good;
 
-	if (from >= to)
+	if (from >= to || task->t->lossy)
 		return;
 	memset(task->t->image, 0, to - from);
 	good = model_allows(&f->model, from, task->t->image, to - from, start, false);

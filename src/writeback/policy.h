@@ -20,6 +20,7 @@ enum policy_writeout { WRITEOUT_FOLIO, WRITEOUT_BLOCK };
 enum policy_write_lock { WRITE_LOCK_INODE, WRITE_LOCK_FOLIO };
 enum policy_wb_floor { WB_FLOOR_POSITION, WB_FLOOR_THRESHOLD };
 enum policy_pinned { PINNED_IGNORE, PINNED_SHED };
+enum policy_errors { ERRORS_KEEP, ERRORS_LINUX };
 
 struct policy {
 	char name[32];
@@ -32,6 +33,7 @@ struct policy {
 	enum policy_write_lock write_lock;   /* what a writer excludes other writers from */
 	enum policy_wb_floor wb_floor;       /* where a device's floor of (limit - dirty)/8 acts */
 	enum reclaim reclaim;                /* which clean folio goes when memory is needed */
+	enum policy_errors errors;           /* what becomes of data that could not be written */
 	u32 pinned_share;                    /* pinned=shed: tenths of memory that may be pinned */
 	u32 max_order;                       /* largest folio order, 0..9 */
 };

@@ -101,6 +101,8 @@ struct vm_limits writeback_vm(const struct writeback *all)
 			atomic_load_explicit(&k->dirty_writeback_centisecs, memory_order_relaxed),
 		.dirty_expire_centisecs =
 			atomic_load_explicit(&k->dirty_expire_centisecs, memory_order_relaxed),
+		.retry_min_ms = atomic_load_explicit(&k->retry_min_ms, memory_order_relaxed),
+		.retry_max_ms = atomic_load_explicit(&k->retry_max_ms, memory_order_relaxed),
 	};
 }
 
@@ -145,6 +147,8 @@ void writeback_set_vm(struct writeback *all, const struct vm_limits *vm)
 	k->dirty_background_bytes = vm->config.dirty_background_bytes;
 	k->dirty_writeback_centisecs = vm->dirty_writeback_centisecs;
 	k->dirty_expire_centisecs = vm->dirty_expire_centisecs;
+	k->retry_min_ms = vm->retry_min_ms;
+	k->retry_max_ms = vm->retry_max_ms;
 	l = writeback_limits(all);
 	spin_lock(&all->lock);
 	hard_limit_init(&all->hard, l.thresh, world_jiffies());
@@ -204,6 +208,7 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	wb->strict_limit = strict_limit;
 	wb->max_ratio = RATIO_ALL;
 	wb->wake_ns = WORLD_NEVER;
+	wb->retry_ns = WORLD_NEVER;
 	wb->last_old_flush = now;
 	ledger_init(&wb->ledger);
 	spin_init(&wb->list_lock, RANK_WB_LIST);

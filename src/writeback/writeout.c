@@ -49,8 +49,12 @@ static void write_landed(struct inode *inode, u64 first_block, u32 blocks, int e
 
 	atomic_fetch_add_explicit(&inode->landings, 1, memory_order_relaxed);
 	mapping_end_writeback(&inode->m, first_block, blocks, error);
-	if (error)
+	if (!error) {
+		retry_note_success(inode);
+	} else if (inode->wb->all->policy.errors == ERRORS_KEEP) {
 		inode_mark_dirty(inode); /* it may have left the lists as clean */
+		retry_note_failure(inode);
+	}
 	was = atomic_fetch_sub_explicit(&inode->landings, 1, memory_order_release);
 	if (was == (LANDINGS_AWAITED | 1)) /* *inode may be gone: as in completion_done() */
 		world_unpark(&inode->landings, ~0u);
