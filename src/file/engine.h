@@ -16,8 +16,10 @@ struct vm_settings {
 	u32 dirty_ratio, dirty_background_ratio; /* percent of dirtyable memory */
 	u64 dirty_bytes, dirty_background_bytes;
 	u32 dirty_writeback_centisecs, dirty_expire_centisecs;
-	/* Ours: how long after write-out failed it is tried again, unasked, at first and at most; 0:
-	 * without a pause. Syncs try at once. */
+	/*
+	 * Ours: how long after write-out failed it is tried again, unasked, at first and at most; 0:
+	 * without a pause. Syncs try at once.
+	 */
 	u32 retry_min_ms, retry_max_ms;
 };
 void vm_settings_init(struct vm_settings *vm); /* Linux's defaults; 100 ms and 10 s */

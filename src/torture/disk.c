@@ -369,7 +369,7 @@ void disk_tear(struct disk *d, const struct io *io)
 		u64 n = min_u64(SECTOR, end - at);
 		u8 *sector;
 
-		if (rng_below(&d->rng, 2) || !s->written[at >> PAGE_SHIFT])
+		if (rng_below(&d->rng, 2) || at + n > s->size || !s->written[at >> PAGE_SHIFT])
 			continue;
 		sector = malloc(n);
 		if (!sector)

@@ -64,6 +64,8 @@ static void draw_vm(struct rng *r, struct vm_settings *vm)
 	vm_settings_init(vm);
 	vm->dirty_writeback_centisecs = intervals[rng_below(r, 4)];
 	vm->dirty_expire_centisecs = intervals[rng_below(r, 4)] * 6;
+	vm->retry_min_ms = draw_one_in(r, 4) ? 0 : (u32)draw_scaled(r, 1, 1000);
+	vm->retry_max_ms = (u32)draw_scaled(r, 1, 5000);
 	if (draw_one_in(r, 2))
 		return;
 	vm->dirty_bytes = draw_scaled(r, 2, 256) * PAGE_SIZE;

@@ -13,6 +13,7 @@
 #define DEVICES_MAX 2
 #define RULES_MAX   4
 #define CUTS_MAX    4 /* pieces of a buffer */
+#define LOOKERS     64
 #define POOL_BYTES  (256u << 10)
 
 enum op_kind {
@@ -106,13 +107,15 @@ struct torture {
 	u64 clock;
 	struct rule rule[RULES_MAX];
 	struct rng fault_rng;
-	u64 jitter_ns;  /* answers are late by up to this much, all the time */
-	u64 injected;   /* I/Os that failed */
-	bool lossy;     /* a write failed under errors=linux: bytes may be anything now */
-	u64 refused;    /* allocations */
-	u32 refuse_at;  /* the so-manieth from now on is the first to be refused ... */
-	u32 refuse_run; /* ... of so many */
-	u64 power_in;   /* I/Os until the disks are looked at */
+	u64 jitter_ns;        /* answers are late by up to this much, all the time */
+	u64 injected;         /* I/Os that failed */
+	bool lossy;           /* a write failed under errors=linux: bytes may be anything now */
+	u64 refused;          /* allocations */
+	u32 refuse_at;        /* the so-manieth from now on is the first to be refused ... */
+	u32 refuse_run;       /* ... of so many */
+	u64 power_in;         /* I/Os until the disks are looked at */
+	bool strict;          /* a device is held to its own share of the limit */
+	u64 freerun[LOOKERS]; /* of the last look of a task at the limits, by its number */
 	u64 watched_step;
 	struct sim_event watchdog;
 };

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "torture/inner.h"
+#include "writeback/wb.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,6 +63,21 @@ static void audit(struct torture *t)
 	for (u32 i = 0; i < t->devices; i++)
 		if (t->disk[i].overruns)
 			torture_fail(t, "the device was full when accepted data was written");
+}
+
+/* Nobody sleeps for dirty memory while there is little of it. */
+static void look_at_throttle(void *ctx, const struct trace_event *e)
+{
+	struct torture *t = ctx;
+	u64 *freerun = &t->freerun[e->thread % LOOKERS];
+	s64 dirty = e->field[3], pause = e->field[11];
+
+	if (e->kind == TRACE_GLOBAL_DIRTY_STATE)
+		*freerun = (u64)(e->field[2] + e->field[3]) / 2;
+	if (e->kind == TRACE_BALANCE_DIRTY_PAGES && pause > 0 && !t->strict &&
+	    (u64)dirty <= *freerun)
+		torture_fail(t, "a writer sleeps with %lld pages dirty, though up to %llu are free",
+			     (long long)dirty, (unsigned long long)*freerun);
 }
 
 static void watch(struct sim_event *e)
@@ -130,7 +146,9 @@ static void add_devices(struct torture *t)
 	for (u32 i = 0; i < t->devices; i++) {
 		struct device_config c;
 		struct device *device;
+		bool strict = draw_one_in(&t->rng, 8);
 
+		t->strict = t->strict || strict;
 		draw_device(t, &c);
 		if (device_create(&c, &device))
 			torture_fail(t, "a device cannot be made");
@@ -139,7 +157,7 @@ static void add_devices(struct torture *t)
 			t->disk[i].room_pages = 1 + rng_below(&t->rng, pages * t->files);
 		faults_attach(t, i);
 		if (engine_add_device(t->engine, device, read_ahead_kb[rng_below(&t->rng, 4)],
-				      draw_one_in(&t->rng, 8)))
+				      strict))
 			torture_fail(t, "a device cannot be added");
 	}
 }
@@ -165,6 +183,8 @@ static void set_up(struct torture *t)
 {
 	if (engine_create(&t->engine_config, &t->engine))
 		torture_fail(t, "an engine cannot be made");
+	if (trace_start_sink(&engine_writeback(t->engine)->trace, look_at_throttle, t))
+		torture_fail(t, "the throttle cannot be watched");
 	add_devices(t);
 	for (u32 i = 0; i < t->files; i++)
 		add_file(t, i);

@@ -65,7 +65,7 @@ int torture_faults_parse(const char *text, u32 *faults, struct err *e);
 void torture_run(const struct torture_config *c, struct torture_report *report);
 
 /*
- * Runs `runs` seeds from c->seed on, in `jobs` processes; progress(ctx, done), if set, is called now
+ * Runs `runs` seeds from c->seed on, in `jobs` processes; calls progress(ctx, done), if set, now
  * and then. 0; 1: one failed, that with the smallest number is in *report; or a negative errno.
  */
 int torture_runs(const struct torture_config *c, u64 runs, unsigned jobs,
