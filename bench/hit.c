@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a hit costs: reads and overwrites of cached bytes through the engine in the real world, beside
- * a bare memcpy of the same pattern and the kernel's pread and pwrite of a cached file. Each
+ * What a hit costs: reads and overwrites of cached bytes through the engine in the real world,
+ * beside a bare memcpy of the same pattern and the kernel's pread and pwrite of a cached file. Each
  * figure is the median over rounds in which every contestant gets its turn, in CPU time of the
  * thread, so that ratios compare like with like, whatever else the machine does.
  *
@@ -52,14 +52,6 @@ static struct engine *engine;
 static struct device *device;
 static const struct pattern hot = { MIB, PAGE_SIZE, 1 }, large = { GIB, PAGE_SIZE, 1 },
 			    small = { GIB, 512, 1 };
-
-static u64 cpu_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
-}
 
 static void by_memcpy(struct run *r, u64 n)
 {
@@ -125,10 +117,10 @@ static void contest(const char *title, struct run *runs, unsigned count, u64 n)
 		runs[i].move(&runs[i], n / 4); /* warm */
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		for (unsigned i = 0; i < count; i++) {
-			u64 start = cpu_now();
+			u64 start = bench_cpu_now();
 
 			runs[i].move(&runs[i], n);
-			runs[i].ns[round] = (double)(cpu_now() - start) / (double)n;
+			runs[i].ns[round] = (double)(bench_cpu_now() - start) / (double)n;
 		}
 	}
 	printf("%-28s %s %7.1f ns", title, runs[0].name, median_of(runs[0].ns));

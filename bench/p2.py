@@ -25,6 +25,7 @@ EXPERIMENT = os.path.join(ROOT, 'experiments', 'p2-eighth.ini')
 BACKGROUND, LIMIT = 1560000000, 3120000000
 ASKED = 32 * 312
 FREE_GIB = 18
+WINDOW_S = 30
 DISK = ['--iops', '3000', '--mbps', '700', '--latency-us', '300']
 FAST_DISK = ['--iops', '1000000', '--mbps', '2000', '--latency-us', '20']
 VM = '/proc/sys/vm/'
@@ -32,7 +33,9 @@ PAIRS = (('dirty_bytes', 'dirty_ratio'), ('dirty_background_bytes', 'dirty_backg
 
 # Of the lab's cases: what runs, and the options of it.
 OURS = ['--engine', 'sluice', '--memory', '8G', '-s', 'vm.dirty_bytes=%d' % LIMIT,
-        '-s', 'vm.dirty_background_bytes=%d' % BACKGROUND]
+        '-s', 'vm.dirty_background_bytes=%d' % BACKGROUND,
+        # what the block layer makes of an I/O: it decides how large folios are that are read ahead
+        '-s', 'device.max_io_kb=256']
 CASES = (
     ('kernel-control', ['history', 'randwrite'], ['--engine', 'posix']),
     ('kernel', ['history', 'load', 'randwrite'], ['--engine', 'posix']),
@@ -122,8 +125,12 @@ class Disk:
     def down(self):
         """In order; what fails here is done as far as it can be."""
         def attempt(*words):
-            subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL)
+            # what a killed program had under way holds its files for a while
+            for _ in range(100):
+                if not subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL).returncode:
+                    return
+                time.sleep(0.2)
         if os.path.ismount(self.fs):
             for name in os.listdir(self.fs):  # else all that is dirty would be written first
                 os.unlink(os.path.join(self.fs, name))
@@ -152,16 +159,19 @@ class Disk:
 
 
 def run_jobs(disk, jobs, options):
-    """The report of the last job file. What is dirty then need not be written: the program is
-    ended as soon as its report is there."""
+    """The report of the last job file, and the writes a second that reached the disk in the last
+    half minute of it. What is dirty then need not be written: the program is ended as soon as its
+    report is there."""
     report = os.path.join(disk.folder, 'report.json')
     if os.path.exists(report):
         os.unlink(report)
     child = subprocess.Popen([disk.sluice, 'run', '-q', *options, '--output-format=json',
                               '--output', report, *(os.path.join(JOBS, j + '.fio') for j in jobs)],
                              cwd=disk.fs, stdin=subprocess.DEVNULL)
+    seen = []
     try:
         while child.poll() is None and not os.path.exists(report):
+            seen.append((time.monotonic(), disk.stats()['writes']))
             time.sleep(0.2)
     finally:
         if child.poll() is None:
@@ -171,7 +181,9 @@ def run_jobs(disk, jobs, options):
         raise SystemExit('p2: sluice run ended with status %d' % child.returncode)
     with open(report) as f:
         result = json.load(f)
-    return result[-1] if isinstance(result, list) else result
+    last = [s for s in seen if s[0] > seen[-1][0] - WINDOW_S]
+    rate = (last[-1][1] - last[0][1]) / max(last[-1][0] - last[0][0], 1)
+    return result[-1] if isinstance(result, list) else result, rate
 
 
 def measure(sluice, folder, jobs, options):
@@ -181,13 +193,13 @@ def measure(sluice, folder, jobs, options):
         run_jobs(disk, ['lay-out'], ['--engine', 'posix'])
         disk.remount(DISK)
         put(VM + 'drop_caches', 3)
-        write = run_jobs(disk, jobs, options)['jobs'][0]['write']
-        stats = disk.stats()
+        result, rate = run_jobs(disk, jobs, options)
+        write = result['jobs'][0]['write']
     finally:
         disk.down()
         shutil.rmtree(disk.folder, ignore_errors=True)
     return {'iops': write['iops'], 'p99_ms': write['clat_ns']['percentile']['99.000000'] / 1e6,
-            'max_ms': write['clat_ns']['max'] / 1e6, 'disk': stats}
+            'max_ms': write['clat_ns']['max'] / 1e6, 'disk_writes': rate}
 
 
 def predictions(sluice):
@@ -197,9 +209,10 @@ def predictions(sluice):
 
 def print_row(name, measured, predicted):
     ratio = measured['iops'] / predicted['write_iops'] if predicted['write_iops'] else 0
-    print('%-15s %7.0f %5.1f%% %7.0f %6.3f %9.3f %9.3f %9.1f' % (
+    print('%-15s %7.0f %5.1f%% %7.0f %6.3f %9.3f %9.3f %9.1f %8.0f' % (
         name, measured['iops'], 100 * measured['iops'] / ASKED, predicted['write_iops'], ratio,
-        measured['p99_ms'], predicted['write_p99_ms'], measured['max_ms']), flush=True)
+        measured['p99_ms'], predicted['write_p99_ms'], measured['max_ms'],
+        measured['disk_writes']), flush=True)
 
 
 def main():
@@ -212,8 +225,8 @@ def main():
         return
     predicted = predictions(sluice)
     print('%d writes a second asked of a disk of 3,000\n' % ASKED)
-    print('%-15s %7s %6s %7s %6s %9s %9s %9s' % (
-        'case', 'IOPS', 'asked', 'lab', 'ratio', 'p99 ms', 'lab', 'max ms'), flush=True)
+    print('%-15s %7s %6s %7s %6s %9s %9s %9s %8s' % (
+        'case', 'IOPS', 'asked', 'lab', 'ratio', 'p99 ms', 'lab', 'max ms', 'disk w/s'), flush=True)
     folder = tempfile.mkdtemp(prefix='sluice-p2-', dir='/dev/shm')
     try:
         with limits():

@@ -71,6 +71,9 @@ SLUICE_API const char *sluice_version(void);
  *				space is reserved for that much
  *	huge_pages		auto, never or always (auto): keep bytes in pages of 2 MiB, where
  *				the system grants them; always: of those set aside, or -ENOMEM
+ *	register_memory		yes or no (no): make the memory resident and lock it at once, and
+ *				register it with io_uring: large I/Os then take about half the CPU
+ *				time. -ENOTSUP without io_uring, -ENOMEM past RLIMIT_MEMLOCK
  *	reserve			size (0): of `memory`, what dirty limits do not count
  *	policy			name of a preset (sluice): see sluice-policies(1)
  *	KEY			a choice of the policy, as accounting=page; likewise

@@ -13,8 +13,8 @@
  */
 #include "base/ini.h"
 #include "base/bits.h"
+#include "base/infile.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <ini.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,16 +272,17 @@ static char *slurp(int fd)
 
 int ini_load(struct ini *ini, const char *path, struct err *e)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), error;
+	int fd = infile_open(path), error;
 	char *text = fd < 0 ? NULL : slurp(fd);
 
-	error = text ? 0 : -errno;
+	error = text ? 0 : fd < 0 ? fd : -errno;
 	if (fd >= 0)
 		close(fd);
 	if (error) {
 		*ini = (struct ini){ 0 };
 		err_set(e, path, 0, "%s",
-			error == -EILSEQ ? "not a text file: it has NUL bytes" : strerror(-error));
+			error == -EILSEQ ? "not a text file: it has NUL bytes"
+					 : infile_error(error));
 		return error;
 	}
 	error = ini_load_text(ini, path, text, e);
@@ -343,6 +344,23 @@ int ini_refuse_unused(const struct ini *ini, const struct ini_section *section,
 			       "unknown key \"%s\" in section [%s]%s%s%s", entry->key,
 			       section->name, nearest ? "; did you mean \"" : "",
 			       nearest ? nearest : "", nearest ? "\"?" : "");
+	}
+	return 0;
+}
+
+int ini_refuse_duplicates(const struct ini *ini, const struct ini_section *section,
+			  const char *repeatable, struct err *e)
+{
+	for (size_t i = 0; i < section->entry_count; i++) {
+		const struct ini_entry *entry = &section->entries[i];
+
+		for (size_t j = 0; j < i; j++)
+			if (!strcmp(entry->key, section->entries[j].key) &&
+			    (!repeatable || strcmp(entry->key, repeatable) != 0))
+				return err_set(
+					e, ini->path, entry->line,
+					"\"%s\" stands twice in section [%s], first on line %d",
+					entry->key, section->name, section->entries[j].line);
 	}
 	return 0;
 }

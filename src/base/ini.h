@@ -42,4 +42,8 @@ struct ini_entry *ini_get(struct ini_section *section, const char *key);
 int ini_refuse_unused(const struct ini *ini, const struct ini_section *section,
 		      const char *const *known, size_t known_count, struct err *e);
 
+/* -EINVAL naming the first key that stands twice, with both lines; `repeatable` (or NULL) may. */
+int ini_refuse_duplicates(const struct ini *ini, const struct ini_section *section,
+			  const char *repeatable, struct err *e);
+
 #endif

@@ -3,6 +3,9 @@
  * A file is written without a name where the file system can do that (O_TMPFILE), else under a
  * name beside its place, and renamed into it: it is there whole, or not at all. Who is killed
  * while writing a nameless one leaves nothing behind.
+ *
+ * What is to stand in it is made in memory first and then written at once, so that what is said of
+ * a full disk is what the system says of it.
  */
 #include "base/outfile.h"
 #include <errno.h>
@@ -21,22 +24,40 @@ static mode_t ordinary_mode(void)
 	return 0666 & ~mask;
 }
 
-/* Closes `out` and returns `error`, or the first error of what was still to be written. */
-static int close_all(FILE *out, int error)
+/* What is to be written. */
+struct contents {
+	char *text;
+	size_t size;
+};
+
+static int write_all(int fd, const struct contents *c)
 {
-	if (fflush(out) && !error)
-		error = -errno;
-	if (fclose(out) && !error)
+	size_t at = 0;
+
+	while (at < c->size) {
+		ssize_t n = write(fd, c->text + at, c->size - at);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		at += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+/* Closes the file and returns `error`, or that of closing: some file systems only then tell. */
+static int close_all(int fd, int error)
+{
+	if (close(fd) && !error)
 		error = -errno;
 	return error;
 }
 
 /* A device or pipe is written into; renaming something over it would take it away. */
-static int write_into(const char *path, int (*fill)(FILE *out, void *ctx), void *ctx)
+static int write_into(const char *path, const struct contents *c)
 {
-	FILE *out = fopen(path, "we");
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
-	return out ? close_all(out, fill(out, ctx)) : -errno;
+	return fd < 0 ? -errno : close_all(fd, write_all(fd, c));
 }
 
 /* A new file without a name in the folder of `path`; negative where there is no such thing. */
@@ -69,29 +90,20 @@ static char *give_name(int fd, const char *path)
 }
 
 /* As write_beside(), but nameless while it is written. -ENOTSUP: not here. */
-static int write_nameless(const char *path, mode_t mode, int (*fill)(FILE *out, void *ctx),
-			  void *ctx)
+static int write_nameless(const char *path, mode_t mode, const struct contents *c)
 {
 	int fd = open_nameless(path, mode), error;
 	char *name = NULL;
-	FILE *out;
 
 	if (fd < 0)
 		return -ENOTSUP;
-	out = fdopen(fd, "w");
-	if (!out) {
-		close(fd);
-		return -errno;
-	}
-	error = fchmod(fd, mode) ? -errno : fill(out, ctx);
-	if (!error && fflush(out))
-		error = -errno;
+	error = fchmod(fd, mode) ? -errno : write_all(fd, c);
 	if (!error) {
 		name = give_name(fd, path);
 		if (!name)
 			error = -errno;
 	}
-	error = close_all(out, error);
+	error = close_all(fd, error);
 	if (name && !error && rename(name, path))
 		error = -errno;
 	if (name && error)
@@ -101,23 +113,19 @@ static int write_nameless(const char *path, mode_t mode, int (*fill)(FILE *out, 
 }
 
 /* Writes a file beside `path` with this mode, and renames it into its place. */
-static int write_beside(const char *path, mode_t mode, int (*fill)(FILE *out, void *ctx), void *ctx)
+static int write_beside(const char *path, mode_t mode, const struct contents *c)
 {
 	char *temporary;
-	FILE *out;
-	int fd, error = write_nameless(path, mode, fill, ctx);
+	int fd, error = write_nameless(path, mode, c);
 
 	if (error != -ENOTSUP)
 		return error;
 	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
 		return -ENOMEM;
 	fd = mkostemp(temporary, O_CLOEXEC);
-	out = fd < 0 ? NULL : fdopen(fd, "w");
-	error = out && !fchmod(fd, mode) ? 0 : -errno;
-	if (out)
-		error = close_all(out, error ? error : fill(out, ctx));
-	else if (fd >= 0)
-		close(fd);
+	error = fd >= 0 && !fchmod(fd, mode) ? 0 : -errno;
+	if (fd >= 0)
+		error = close_all(fd, error ? error : write_all(fd, c));
 	if (!error && rename(temporary, path))
 		error = -errno;
 	if (error && fd >= 0)
@@ -126,7 +134,18 @@ static int write_beside(const char *path, mode_t mode, int (*fill)(FILE *out, vo
 	return error;
 }
 
-int outfile_write(const char *path, int (*fill)(FILE *out, void *ctx), void *ctx, struct err *e)
+static int make_contents(struct contents *c, int (*fill)(FILE *out, void *ctx), void *ctx)
+{
+	FILE *out = open_memstream(&c->text, &c->size);
+	int error;
+
+	if (!out)
+		return -ENOMEM;
+	error = fill(out, ctx);
+	return fclose(out) ? -ENOMEM : error;
+}
+
+static int write_contents(const char *path, const struct contents *c)
 {
 	/* behind a symbolic link, the file it points to is replaced and not the link */
 	char *real = realpath(path, NULL);
@@ -134,12 +153,23 @@ int outfile_write(const char *path, int (*fill)(FILE *out, void *ctx), void *ctx
 	int error;
 
 	if (!real || stat(real, &there))
-		error = write_beside(path, ordinary_mode(), fill, ctx);
+		error = write_beside(path, ordinary_mode(), c);
 	else if (S_ISREG(there.st_mode))
-		error = write_beside(real, there.st_mode & 07777, fill, ctx);
+		error = write_beside(real, there.st_mode & 07777, c);
 	else
-		error = write_into(real, fill, ctx);
+		error = write_into(real, c);
 	free(real);
+	return error;
+}
+
+int outfile_write(const char *path, int (*fill)(FILE *out, void *ctx), void *ctx, struct err *e)
+{
+	struct contents c = { NULL, 0 };
+	int error = make_contents(&c, fill, ctx);
+
+	if (!error)
+		error = write_contents(path, &c);
+	free(c.text);
 	if (error)
 		err_set(e, path, 0, "cannot be written: %s", strerror(-error));
 	return error;

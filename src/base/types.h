@@ -31,6 +31,18 @@ typedef int64_t s64;
 #define likely(x)                    __builtin_expect(!!(x), 1)
 #define unlikely(x)                  __builtin_expect(!!(x), 0)
 
+/*
+ * For thread-local variables: they are found by one load, in the thread's block of those that came
+ * with the program or a library it was started with. Not under gcc's sanitizers: those test the
+ * address of such a variable by the flags of the addition that makes it, and the linker turns
+ * that into an instruction that sets none.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define TLS_DIRECT
+#else
+#define TLS_DIRECT __attribute__((tls_model("initial-exec")))
+#endif
+
 static inline u64 min_u64(u64 a, u64 b)
 {
 	return a < b ? a : b;

@@ -39,6 +39,7 @@ int cache_init(struct cache *c, const struct cache_config *config)
 		return -EINVAL;
 	*c = (struct cache){ .config = *config, .table_seq = 1 };
 	spin_init(&c->lru_lock, RANK_LRU);
+	spin_init(&c->books_lock, RANK_BOOKS);
 	spin_init(&c->table_lock, RANK_ARENA);
 	mutex_init(&c->resize_lock, RANK_RESIZE);
 	ledger_init(&c->ledger);

@@ -61,6 +61,7 @@ struct cache {
 	struct ghost ghost;                /* RECLAIM_S3FIFO */
 	u64 folios_of_order[ARENA_ORDERS]; /* on the lists */
 
+	struct spinlock books_lock; /* for all posts to the next, and to the devices' books */
 	struct ledger ledger;
 	struct cache_stats stats; /* lru_lock */
 
@@ -95,12 +96,15 @@ struct mapping {
 
 	struct spinlock tree_lock; /* protects everything below and all page states */
 	struct index index;
-	u64 pages;             /* cached */
-	u64 write_cursor;      /* where the next cyclic write-out starts (writeback_index) */
-	u64 in_flight;         /* pages; 0: no page has the writeback tag */
-	u64 failures;          /* writes to the device that failed, ever */
+	/* As leaf.frames, for the whole file: page p is in frame frames + p, of folio
+	 * ids + (p >> order). */
+	u32 frames, ids, order;
+	u64 pages;        /* cached */
+	u64 write_cursor; /* where the next cyclic write-out starts (writeback_index) */
+	u64 in_flight;    /* pages; 0: no page has the writeback tag */
+	u64 failures;     /* writes to the device that failed, ever */
 	_Atomic u32 error_seq; /* what failed, in a cache that forgets; see error_seq.h */
-	int error; /* of the first write-out that failed; 0: no page has the failed tag */
+	int error;        /* of the first write-out that failed; 0: no page has the failed tag */
 	struct ledger ledger;
 	struct ledger *books[MAPPING_BOOKS]; /* the mapping's own, its device's, the cache's */
 };
@@ -163,8 +167,14 @@ void lru_move(struct cache *c, struct folio *f, enum lru_list to);
 
 /* reclaim.c: frees at least `want` pages if it can; returns how many. */
 u64 cache_reclaim(struct cache *c, u64 want);
-/* Waits a little for pages to become reclaimable (at most 100 ms). */
-void cache_wait_progress(struct cache *c);
+/*
+ * Waiting for memory: announce it, try to reclaim, and if nothing could be, wait for pages that
+ * become reclaimable since; else forgo. The wait ends at the deadline, or after 100 ms if something
+ * is dirty or in flight, and after a second if not.
+ */
+u32 cache_expect_progress(struct cache *c);
+void cache_wait_progress(struct cache *c, u32 seen, u64 deadline);
+void cache_forgo_progress(struct cache *c);
 void cache_note_progress(struct cache *c);
 /* Drops every clean folio that nobody holds; returns the pages freed. */
 u64 cache_drop_clean(struct cache *c);

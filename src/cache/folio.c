@@ -75,6 +75,7 @@ struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order)
 	assert(!f->lru_next && !f->lru_prev);
 	folio_put(f->frame, frame);
 	folio_put(f->order, (u8)order);
+	atomic_store_explicit(&f->uses, 0, memory_order_relaxed);
 	atomic_store_explicit(&f->pins, 1, memory_order_relaxed);
 	return f;
 }
@@ -85,6 +86,16 @@ static void descriptor_put(struct cache *c, struct folio *f)
 	frameset_add(&c->table_free, folio_id(c, f));
 	c->table_free_count++;
 	spin_unlock(&c->table_lock);
+}
+
+static void reclaim_or_wait(struct cache *c, u64 want)
+{
+	u32 seen = cache_expect_progress(c);
+
+	if (cache_reclaim(c, want))
+		cache_forgo_progress(c);
+	else
+		cache_wait_progress(c, seen, WORLD_NEVER);
 }
 
 /* A frame run of that order, with reclaim; ARENA_NONE when there is none and we may not wait. */
@@ -101,12 +112,13 @@ static u32 frames_get(struct cache *c, unsigned order, bool wait)
 			return frame;
 		/* there is memory, in smaller pieces: better those than to drop what is cached */
 		if (c->config.reclaim != RECLAIM_LRU2 && order &&
-		    arena_free_frames(&c->arena) >= 2 * want)
+		    arena_free_frames(&c->arena) >= want)
 			return ARENA_NONE;
-		if (!cache_reclaim(c, want) && wait)
-			cache_wait_progress(c);
-		else if (!wait)
+		if (!wait) {
+			cache_reclaim(c, want);
 			return arena_alloc(&c->arena, order);
+		}
+		reclaim_or_wait(c, want);
 	}
 }
 
@@ -141,21 +153,40 @@ void folio_pin(struct folio *f)
 	(void)before;
 }
 
-void folio_unpin(struct cache *c, struct folio *f)
+/* The last pin is gone. */
+static void free_folio(struct cache *c, struct folio *f)
 {
-	u16 before = atomic_fetch_sub_explicit(&f->pins, 1, memory_order_acq_rel);
-	unsigned order;
-	u32 frame;
+	u32 frame = f->frame;
+	unsigned order = f->order;
+
+	assert(!f->mapping);
+	/* in this order: who gets a frame finds a descriptor for it */
+	descriptor_put(c, f);
+	arena_free(&c->arena, frame, order);
+}
+
+void folio_unpin_looked(struct cache *c, struct folio *f)
+{
+	u16 before = atomic_fetch_sub(&f->pins, 1);
 
 	assert(before > 0);
 	if (before > 1)
 		return;
-	assert(!f->mapping);
-	frame = f->frame;
-	order = f->order;
-	/* in this order: who gets a frame finds a descriptor for it */
-	descriptor_put(c, f);
-	arena_free(&c->arena, frame, order);
+	free_folio(c, f);
+	cache_note_progress(c);
+}
+
+void folio_unpin(struct cache *c, struct folio *f)
+{
+	u16 before = atomic_fetch_sub(&f->pins, 1); /* before looking for waiters */
+
+	assert(before > 0);
+	if (before > 2)
+		return;
+	if (before == 1)
+		free_folio(c, f);
+	if (unlikely(atomic_load(&c->waiters)))
+		cache_note_progress(c);
 }
 
 /* Parks until the flags are no longer `flags`, having announced it. */
@@ -177,6 +208,7 @@ bool folio_trylock(struct folio *f)
 
 void folio_lock(struct folio *f)
 {
+	world_shake();
 	while (!folio_trylock(f)) {
 		u32 flags = atomic_load_explicit(&f->flags, memory_order_relaxed);
 

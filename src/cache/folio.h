@@ -29,14 +29,14 @@ struct mapping;
 
 enum folio_flags {
 	FOLIO_LOCKED = 1 << 0,
-	FOLIO_WAITERS = 1 << 1,    /* somebody parks on the flags */
-	FOLIO_REFERENCED = 1 << 2, /* used once since reclaim looked */
-	FOLIO_HOT = 1 << 3,        /* used again: belongs on the active list */
-	FOLIO_ACTIVE = 1 << 4,     /* is on the active list */
-	FOLIO_MARK = 1 << 5,       /* reading it starts the next readahead window */
-	FOLIO_RECLAIM = 1 << 6,    /* reclaim met it dirty: goes first once it is written */
-	FOLIO_DROP = 1 << 7,       /* nobody but who made it wants it: goes when done with */
+	FOLIO_WAITERS = 1 << 1, /* somebody parks on the flags */
+	FOLIO_ACTIVE = 1 << 2,  /* is on the active list */
+	FOLIO_MARK = 1 << 3,    /* reading it starts the next readahead window */
+	FOLIO_RECLAIM = 1 << 4, /* reclaim met it dirty: goes first once it is written */
+	FOLIO_DROP = 1 << 5,    /* nobody but who made it wants it: goes when done with */
 };
+
+#define FOLIO_HOT 2 /* uses: it belongs on the active list */
 
 /* mapping, index, frame and order are set by folio_put() for those who look without a lock. */
 struct folio {
@@ -46,7 +46,8 @@ struct folio {
 	_Atomic u32 seq;         /* changes with the folio locked, or while it is in no mapping */
 	_Atomic u32 flags;
 	_Atomic u16 pins;
-	u8 order; /* changes under the tree_lock and the lru_lock, with the folio locked */
+	u8 order;        /* changes under the tree_lock and the lru_lock, with the folio locked */
+	_Atomic u8 uses; /* since reclaim looked, up to FOLIO_HOT; one in a race may be lost */
 	u32 lru_next, lru_prev; /* cache.lru_lock */
 };
 
@@ -132,6 +133,8 @@ struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order);
 
 void folio_pin(struct folio *f);
 void folio_unpin(struct cache *c, struct folio *f);
+/* The same for reclaim, whose looking at a folio is no reason to look at it again. */
+void folio_unpin_looked(struct cache *c, struct folio *f);
 
 void folio_lock(struct folio *f);
 bool folio_trylock(struct folio *f);
@@ -149,20 +152,26 @@ void folio_wake(struct folio *f);
 /* Whether it was made to be dropped, and nobody has used it otherwise since. */
 static inline bool folio_is_to_drop(const struct folio *f)
 {
-	u32 flags = atomic_load_explicit(&f->flags, memory_order_relaxed);
-
-	return (flags & (FOLIO_DROP | FOLIO_REFERENCED | FOLIO_HOT)) == FOLIO_DROP;
+	return atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_DROP &&
+	       !atomic_load_explicit(&f->uses, memory_order_relaxed);
 }
 
 /* Notes a use: cheap, and without a store when there is nothing to note. */
 static inline void folio_mark_accessed(struct folio *f)
 {
-	u32 flags = atomic_load_explicit(&f->flags, memory_order_relaxed);
+	u8 uses = atomic_load_explicit(&f->uses, memory_order_relaxed);
 
-	if (!(flags & FOLIO_REFERENCED))
-		atomic_fetch_or_explicit(&f->flags, FOLIO_REFERENCED, memory_order_relaxed);
-	else if (!(flags & FOLIO_HOT))
-		atomic_fetch_or_explicit(&f->flags, FOLIO_HOT, memory_order_relaxed);
+	if (uses < FOLIO_HOT)
+		atomic_store_explicit(&f->uses, (u8)(uses + 1), memory_order_relaxed);
+}
+
+/* Whether it is hot; if so, leaves it `uses`. */
+static inline bool folio_take_hot(struct folio *f, u8 uses)
+{
+	if (atomic_load_explicit(&f->uses, memory_order_relaxed) < FOLIO_HOT)
+		return false;
+	atomic_store_explicit(&f->uses, uses, memory_order_relaxed);
+	return true;
 }
 
 #endif

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ghost queue of S3-FIFO, as its authors suggest to build it: a hash table of
- * fingerprints, each with the time at which it was entered, where time is counted in
- * pages that went, in steps of a thousandth of the cache. No list is kept: an entry is out of the queue when more than the queue's
- * length went after it, and is overwritten when its place in the table is needed, long before
- * its time comes round again. A page of the cache costs eight bytes of table.
+ * The ghost queue of S3-FIFO, as its authors suggest to build it: a hash table of fingerprints,
+ * each with the time at which it was entered, where time is counted in pages that went, in
+ * steps of a thousandth of the cache. No list is kept: an entry is out of the queue when more
+ * than the queue's length went after it, and is overwritten when its place in the table is
+ * needed, long before its time comes round again. A page of the cache costs eight bytes of
+ * table.
  *
  * A folio is remembered under its first page in units of its own size, and its order. A page
  * that comes back is looked for under each order that has gone lately, so that it is known
  * again also when it comes in a folio of another size.
  *
- * What comes back is forgotten: if it then goes out of the main queue unused, it has to prove itself
- * anew. Without that, a loop over more than the cache would turn the main queue over and over.
+ * What comes back is forgotten: if it then goes out of the main queue unused, it has to prove
+ * itself anew. Without that, a loop over more than the cache would turn the main queue over
+ * and over.
  *
  * Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you need for cache eviction", SOSP 2023.
  */

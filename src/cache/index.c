@@ -25,21 +25,6 @@
 #include "cache/index.h"
 #include "base/alloc.h"
 
-#define TOP_HEIGHT 7 /* bits of index.top */
-
-struct index_node {
-	union {
-		struct {
-			struct index_node *parent; /* NULL: the root */
-			u32 slot;                  /* in the parent */
-			u32 count;                 /* children */
-		};
-		struct world_retired retired; /* once it is out of the tree */
-	};
-	u64 tag[TAG_MAX];
-	void *child[64]; /* nodes, or leaves in the lowest inner level */
-};
-
 void index_init(struct index *ix, u32 block_shift)
 {
 	assert(block_shift <= 3);
@@ -54,10 +39,14 @@ static void set_root(struct index *ix, void *root, u32 height)
 	index_store(&ix->top, (uintptr_t)root | height);
 }
 
-/* Frees a retired leaf or node; `retired` is where it begins. */
-static void free_retired(struct world_retired *r)
+static void free_node(struct world_retired *r)
 {
-	free(r);
+	free(container_of(r, struct index_node, retired));
+}
+
+static void free_leaf(struct world_retired *r)
+{
+	free(container_of(r, struct leaf, retired));
 }
 
 static size_t leaf_bytes(const struct index *ix)
@@ -92,40 +81,15 @@ void index_finish(struct index *ix)
 	index_discard(ix);
 }
 
-/* Pages below a tree of that many inner levels. */
-static u64 span(u32 height)
-{
-	return 1ull << (6 * (height + 1));
-}
-
-static unsigned slot_of(u64 page, u32 height)
-{
-	return page >> (6 * height) & 63;
-}
-
-struct leaf *index_find(struct index *ix, u64 page)
-{
-	uintptr_t top = index_load(&ix->top);
-	u32 height = top & TOP_HEIGHT;
-	void *at = (void *)(top - height);
-
-	assert(world_is_reading());
-	if (!at || page >= span(height))
-		return NULL;
-	for (u32 h = height; h > 0 && at; h--)
-		at = index_load(&((struct index_node *)at)->child[slot_of(page, h)]);
-	return at;
-}
-
 /* index_leaf() past the leaf found last. */
 struct leaf *index_walk(struct index *ix, u64 page)
 {
 	void *at = ix->root;
 
-	if (!at || page >= span(ix->height))
+	if (!at || page >= index_span(ix->height))
 		return NULL;
 	for (u32 h = ix->height; h > 0 && at; h--)
-		at = ((struct index_node *)at)->child[slot_of(page, h)];
+		at = ((struct index_node *)at)->child[index_slot(page, h)];
 	if (at)
 		ix->recent = at;
 	return at;
@@ -194,7 +158,7 @@ static void prune(struct index *ix, struct index_node *n)
 		}
 		ix->nodes--;
 		ix->memory_bytes -= sizeof(*n);
-		world_retire(&n->retired, free_retired);
+		world_retire(&n->retired, free_node);
 		n = parent;
 	}
 }
@@ -205,7 +169,7 @@ static struct index_node *descend(struct index *ix, u64 page)
 	struct index_node *n = ix->root;
 
 	for (u32 h = ix->height; h > 1; h--) {
-		unsigned slot = slot_of(page, h);
+		unsigned slot = index_slot(page, h);
 
 		if (!n->child[slot]) {
 			struct index_node *child = node_create(ix);
@@ -243,11 +207,11 @@ struct leaf *index_leaf_create(struct index *ix, u64 page)
 		if (!n)
 			return NULL;
 		/* an empty node may be the root: growing only moves it down */
-		while (page >= span(height))
+		while (page >= index_span(height))
 			height++;
 		set_root(ix, n, height);
 	}
-	while (page >= span(ix->height))
+	while (page >= index_span(ix->height))
 		if (!grow(ix))
 			return NULL;
 	n = descend(ix, page);
@@ -259,7 +223,7 @@ struct leaf *index_leaf_create(struct index *ix, u64 page)
 		return NULL;
 	}
 	leaf->parent = n;
-	index_store(&n->child[slot_of(page, 1)], leaf);
+	index_store(&n->child[index_slot(page, 1)], leaf);
 	n->count++;
 	return leaf;
 }
@@ -273,14 +237,14 @@ void index_leaf_release(struct index *ix, struct leaf *leaf)
 	if (ix->recent == leaf)
 		ix->recent = NULL;
 	if (n) {
-		index_store(&n->child[slot_of(leaf->first, 1)], NULL);
+		index_store(&n->child[index_slot(leaf->first, 1)], NULL);
 		n->count--;
 	} else {
 		set_root(ix, NULL, 0);
 	}
 	ix->leaves--;
 	ix->memory_bytes -= leaf_bytes(ix);
-	world_retire(&leaf->retired, free_retired);
+	world_retire(&leaf->retired, free_leaf);
 	prune(ix, n);
 }
 
@@ -288,7 +252,7 @@ void index_tag_set(struct leaf *leaf, enum index_tag tag, u64 mask)
 {
 	u64 before = leaf->tag[tag];
 	struct index_node *n = leaf->parent;
-	unsigned slot = slot_of(leaf->first, 1);
+	unsigned slot = index_slot(leaf->first, 1);
 
 	index_store(&leaf->tag[tag], before | mask);
 	if (before || !mask)
@@ -304,7 +268,7 @@ void index_tag_set(struct leaf *leaf, enum index_tag tag, u64 mask)
 void index_tag_clear(struct leaf *leaf, enum index_tag tag, u64 mask)
 {
 	struct index_node *n = leaf->parent;
-	unsigned slot = slot_of(leaf->first, 1);
+	unsigned slot = index_slot(leaf->first, 1);
 
 	if (!(leaf->tag[tag] & mask))
 		return;
@@ -328,7 +292,7 @@ bool index_next(struct index *ix, enum index_tag tag, u64 from, u64 *page)
 	void *at = ix->root;
 	u64 base = 0; /* first page of `at` */
 
-	if (!at || from >= span(h))
+	if (!at || from >= index_span(h))
 		return false;
 	for (;;) {
 		unsigned skip = from > base ? (from - base) >> (6 * h) : 0;
@@ -356,9 +320,9 @@ bool index_next(struct index *ix, enum index_tag tag, u64 from, u64 *page)
 		at = h ? ((struct index_node *)at)->parent : ((struct leaf *)at)->parent;
 		if (!at)
 			return false;
-		from = base + span(h);
+		from = base + index_span(h);
 		h++;
-		base = round_down(base, span(h));
+		base = round_down(base, index_span(h));
 	}
 }
 

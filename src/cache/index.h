@@ -13,7 +13,7 @@
 #include "base/bits.h"
 #include "world/epoch.h"
 
-/* A word, slot or link that others look at without the lock: whole, and what it stands for first. */
+/* A word, slot or link that others look at without the lock: whole, what it stands for first. */
 #define index_load(at)         __atomic_load_n((at), __ATOMIC_ACQUIRE)
 #define index_store(at, value) __atomic_store_n((at), (value), __ATOMIC_RELEASE)
 
@@ -30,9 +30,28 @@ enum index_tag {
 	TAG_MAX
 };
 
-struct index_node;
+struct index_node {
+	union {
+		struct {
+			struct index_node *parent; /* NULL: the root */
+			u32 slot;                  /* in the parent */
+			u32 count;                 /* children */
+		};
+		struct world_retired retired; /* once it is out of the tree */
+	};
+	u64 tag[TAG_MAX]; /* bit i: child i has the tag somewhere below it */
+	void *child[64];  /* nodes, or leaves in the lowest inner level */
+};
 
 struct leaf {
+	u64 uptodate; /* every block of the page is valid */
+	/*
+	 * A guess at where the bytes are: that of page p in frame `frames` + p % 64, true where the
+	 * pages of the leaf lie side by side in memory. It spares a reader the wait for the
+	 * slot and the descriptor before he can ask for the bytes.
+	 */
+	u32 frames;
+	u64 tag[TAG_MAX];
 	union {
 		struct {
 			u64 first;                 /* its first page: a multiple of 64 */
@@ -40,8 +59,6 @@ struct leaf {
 		};
 		struct world_retired retired; /* once it is out of the tree */
 	};
-	u64 tag[TAG_MAX];
-	u64 uptodate;          /* every block of the page is valid */
 	u32 folio[LEAF_PAGES]; /* folio ids, 0 where none; a folio fills all slots of its pages */
 	/*
 	 * With blocks smaller than a page, BLOCK_STATES arrays of blocks_per_page words:
@@ -69,8 +86,33 @@ void index_init(struct index *ix, u32 block_shift);
 void index_finish(struct index *ix);
 void index_discard(struct index *ix); /* the same, with folios or without */
 
+#define TOP_HEIGHT 7 /* bits of index.top */
+
+/* Pages below a tree of that many inner levels. */
+static inline u64 index_span(u32 height)
+{
+	return 1ull << (6 * (height + 1));
+}
+
+static inline unsigned index_slot(u64 page, u32 height)
+{
+	return page >> (6 * height) & 63;
+}
+
 /* As index_leaf(), in a read section instead of under the lock: a leaf as it is or just was. */
-struct leaf *index_find(struct index *ix, u64 page);
+static inline struct leaf *index_find(const struct index *ix, u64 page)
+{
+	uintptr_t top = index_load(&ix->top);
+	u32 height = top & TOP_HEIGHT;
+	void *at = (void *)(top - height);
+
+	assert(world_is_reading());
+	if (!at || page >= index_span(height))
+		return NULL;
+	for (u32 h = height; h > 0 && at; h--)
+		at = index_load(&((struct index_node *)at)->child[index_slot(page, h)]);
+	return at;
+}
 
 struct leaf *index_walk(struct index *ix, u64 page);
 

@@ -141,6 +141,7 @@ static int add_locked(struct mapping *m, struct folio *f, u64 index, u64 end)
 
 		assert(!(leaf->uptodate & mask) && !(leaf->tag[TAG_DIRTY] & mask));
 		index_tag_set(leaf, TAG_PRESENT, mask);
+		folio_put(leaf->frames, f->frame + (u32)(page - index) - (u32)(page % LEAF_PAGES));
 		for (u64 bits = mask; bits; bits &= bits - 1)
 			index_store(&leaf->folio[bits_first(bits)], id);
 	}
@@ -160,6 +161,9 @@ int mapping_add(struct mapping *m, struct folio *f, u64 index)
 	if (!rc) {
 		folio_put(f->mapping, m);
 		folio_put(f->index, (u32)index);
+		folio_put(m->frames, f->frame - (u32)index);
+		folio_put(m->ids, folio_id(m->cache, f) - (u32)(index >> f->order));
+		folio_put(m->order, f->order);
 		folio_change_end(f);
 		folio_put(m->pages, m->pages + folio_pages(f));
 		folio_pin(f);

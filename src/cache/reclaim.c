@@ -12,7 +12,8 @@
 #include "cache/victim.h"
 
 #define RECLAIM_LOOK_LIMIT 8192 /* folios looked at in one call */
-#define PROGRESS_WAIT_NS   (100 * NSEC_PER_MSEC)
+#define PINNED_WAIT_NS     (100 * NSEC_PER_MSEC)
+#define IDLE_WAIT_NS       NSEC_PER_SEC
 
 enum verdict { KEPT, KEPT_DIRTY, FREED };
 
@@ -92,7 +93,7 @@ u64 cache_reclaim(struct cache *c, u64 want)
 				idle = look.vain[LRU_INACTIVE] = look.vain[LRU_ACTIVE] = 0;
 			}
 		}
-		folio_unpin(c, f);
+		folio_unpin_looked(c, f);
 	}
 	spin_lock(&c->lru_lock);
 	c->stats.folios_reclaimed += folios;
@@ -103,23 +104,35 @@ u64 cache_reclaim(struct cache *c, u64 want)
 	return freed;
 }
 
-void cache_wait_progress(struct cache *c)
+u32 cache_expect_progress(struct cache *c)
 {
-	u32 seen = atomic_load(&c->progress);
+	atomic_fetch_add(&c->waiters, 1);
+	return atomic_load(&c->progress);
+}
+
+void cache_forgo_progress(struct cache *c)
+{
+	atomic_fetch_sub(&c->waiters, 1);
+}
+
+void cache_wait_progress(struct cache *c, u32 seen, u64 deadline)
+{
+	/* those who let go of a lock only are not heard: hence an end to the wait */
+	u64 most = ledger_level(&c->ledger, LEVEL_PINNED) ? PINNED_WAIT_NS : IDLE_WAIT_NS;
 
 	spin_lock(&c->lru_lock);
 	c->stats.reclaim_waits++;
 	spin_unlock(&c->lru_lock);
-	atomic_fetch_add(&c->waiters, 1);
-	world_park(&c->progress, seen, world_now() + PROGRESS_WAIT_NS);
-	atomic_fetch_sub(&c->waiters, 1);
+	world_park(&c->progress, seen, min_u64(deadline, world_now() + most));
+	cache_forgo_progress(c);
 }
 
 void cache_note_progress(struct cache *c)
 {
+	if (!atomic_load(&c->waiters))
+		return;
 	atomic_fetch_add(&c->progress, 1);
-	if (atomic_load(&c->waiters))
-		world_unpark(&c->progress, ~0u);
+	world_unpark(&c->progress, ~0u);
 }
 
 u64 cache_drop_clean(struct cache *c)
@@ -135,7 +148,7 @@ u64 cache_drop_clean(struct cache *c)
 				break;
 			if (try_free(c, f, false, &pages) == FREED)
 				freed += pages;
-			folio_unpin(c, f);
+			folio_unpin_looked(c, f);
 		}
 	}
 	return freed;

@@ -37,7 +37,7 @@ static void vacate_all(struct cache *c)
 			if (!f)
 				break;
 			vacate(c, f);
-			folio_unpin(c, f);
+			folio_unpin_looked(c, f);
 		}
 	}
 }
@@ -56,13 +56,17 @@ static void make_room(struct cache *c)
 static void empty_the_end(struct cache *c, u64 deadline)
 {
 	while (arena_stuck(&c->arena)) {
+		u32 seen = cache_expect_progress(c);
+
 		make_room(c);
 		vacate_all(c);
-		if (!arena_stuck(&c->arena) || world_now() >= deadline)
+		if (!arena_stuck(&c->arena) || world_now() >= deadline) {
+			cache_forgo_progress(c);
 			return;
+		}
 		if (ledger_level(&c->ledger, LEVEL_DEBT) && c->need_writeback)
 			c->need_writeback(c);
-		cache_wait_progress(c);
+		cache_wait_progress(c, seen, deadline);
 	}
 }
 

@@ -64,7 +64,8 @@ static struct folio *halve(struct mapping *m, struct folio *f, u64 page, u32 *re
 		;
 	folio_put(other->mapping, m);
 	folio_put(other->index, upper ? f->index : f->index + half);
-	atomic_fetch_or(&other->flags, flags & (FOLIO_REFERENCED | FOLIO_HOT | FOLIO_DROP));
+	atomic_fetch_or(&other->flags, flags & FOLIO_DROP);
+	atomic_store(&other->uses, atomic_load(&f->uses));
 	folio_change_begin(f);
 	lru_halve(m->cache, f, other);
 	if (upper) {
@@ -91,7 +92,7 @@ static void post_relief(struct mapping *m, u32 relief)
 	e.level[LEVEL_FOLIO_DIRTY] = -(s32)relief;
 	e.level[LEVEL_PINNED] = -(s32)relief;
 	e.total[TOTAL_FOLIO_CANCELLED] = relief;
-	ledger_post_all(m->books, MAPPING_BOOKS, &e);
+	ledger_post_all(m->books, MAPPING_BOOKS, &e, &m->cache->books_lock);
 }
 
 /* Whether nobody but the caller knows where its bytes are. */

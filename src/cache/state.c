@@ -100,7 +100,7 @@ static bool folio_tagged(struct folio *f, enum index_tag tag)
 
 static void post(struct mapping *m, const struct ledger_entry *e)
 {
-	ledger_post_all(m->books, MAPPING_BOOKS, e);
+	ledger_post_all(m->books, MAPPING_BOOKS, e, &m->cache->books_lock);
 }
 
 bool folio_is_uptodate(struct folio *f)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Three rules for which folio goes. In all of them a use only sets a bit in the folio, and only
- * if it is clear: FOLIO_REFERENCED by the use for which it was brought in, FOLIO_HOT by one
- * after that.
+ * Three rules for which folio goes. In all of them a use only counts in the folio, and only up
+ * to two: the use for which it was brought in, and one after that, which makes it hot.
  *
  * lru2, Linux's classic design (reference 11.1). A folio enters the inactive list; if it is
  * hot by the time it reaches the end, it moves to the active one, else it goes. The active
@@ -27,12 +26,6 @@
 #define BATCH          32 /* folios looked at between checks of the active list */
 #define SMALL_FRACTION 10 /* the small queue is one of so many parts of the cache */
 
-static bool take_hot(struct folio *f)
-{
-	return atomic_fetch_and_explicit(&f->flags, ~(u32)FOLIO_HOT, memory_order_relaxed) &
-	       FOLIO_HOT;
-}
-
 /* Gives folios of the active list another life on the inactive one while it is shorter. */
 static void balance_lists(struct cache *c)
 {
@@ -44,11 +37,11 @@ static void balance_lists(struct cache *c)
 		f = lru_rotate(c, LRU_ACTIVE);
 		if (!f)
 			return;
-		if (!(atomic_fetch_and_explicit(&f->flags, ~(u32)(FOLIO_HOT | FOLIO_REFERENCED),
-						memory_order_relaxed) &
-		      FOLIO_HOT))
+		if (!folio_take_hot(f, 0)) {
+			atomic_store_explicit(&f->uses, 0, memory_order_relaxed);
 			lru_move(c, f, LRU_INACTIVE);
-		folio_unpin(c, f);
+		}
+		folio_unpin_looked(c, f);
 	}
 }
 
@@ -62,7 +55,7 @@ static struct folio *next_of_lru2(struct cache *c, struct look *look, bool *spar
 	if (!f)
 		return NULL;
 	look->looked++;
-	*spare = take_hot(f);
+	*spare = folio_take_hot(f, 1);
 	if (*spare)
 		lru_move(c, f, LRU_ACTIVE);
 	return f;
@@ -74,7 +67,7 @@ static struct folio *next_of_sieve(struct cache *c, struct look *look, bool *spa
 
 	if (!f)
 		return NULL;
-	*spare = take_hot(f);
+	*spare = folio_take_hot(f, 1);
 	look->looked += !*spare;
 	return f;
 }
@@ -99,7 +92,7 @@ static struct folio *next_of_s3fifo(struct cache *c, struct look *look, bool *sp
 		return NULL;
 	look->from = from;
 	look->vain[from] += from == LRU_ACTIVE; /* of the small queue none comes twice */
-	*spare = take_hot(f);
+	*spare = folio_take_hot(f, 1);
 	look->looked += !*spare;
 	if (*spare && from == LRU_INACTIVE)
 		lru_move(c, f, LRU_ACTIVE);

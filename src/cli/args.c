@@ -153,13 +153,28 @@ static int refuse_number(const struct command *self, const struct option *o, con
 			   o->min, o->max);
 }
 
+static int take_size(const struct command *self, const struct option *o, const char *text, u64 *out)
+{
+	char least[UNITS_TEXT_MAX];
+	u64 bytes;
+
+	if (!units_parse_bytes(text, &bytes) && bytes >= o->min && bytes <= o->max) {
+		*out = bytes;
+		return 0;
+	}
+	if (o->min <= 1)
+		return usage_error(self, "--%s cannot be \"%s\", only a size, as 500M", o->name,
+				   text);
+	return usage_error(self, "--%s cannot be \"%s\", only a size of at least %s", o->name, text,
+			   units_print_bytes(least, (u64)o->min));
+}
+
 /* 0, or EXIT_USAGE after a complaint. */
 static int take_value_into(const struct command *self, const struct option *o, const char *text,
 			   char *request)
 {
 	void *field = request + o->field;
 	double real;
-	u64 whole;
 
 	switch (o->kind) {
 	case TAKES_FLAG:
@@ -173,11 +188,7 @@ static int take_value_into(const struct command *self, const struct option *o, c
 		*(double *)field = real;
 		return 0;
 	case TAKES_SIZE:
-		if (units_parse_bytes(text, &whole) || whole < o->min || whole > o->max)
-			return usage_error(self, "--%s cannot be \"%s\", only a size, as 500M",
-					   o->name, text);
-		*(u64 *)field = whole;
-		return 0;
+		return take_size(self, o, text, field);
 	case TAKES_TEXT:
 		*(const char **)field = text;
 		return 0;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* sluice calibrate: measures what the lab charges for CPU time on the machine it runs on. */
 #include "lab/calibrate.h"
+#include "base/units.h"
 #include "cli/cli.h"
 #include <stdio.h>
 
 struct request {
 	const char *folder, *write;
-	u64 rounds;
+	u64 rounds, fresh_bytes;
 };
 
 static const struct option options[] = {
 	OPTION(struct request, folder, TEXT, "dir", 0, "DIR",
 	       "where the test file goes: on a disk (default \".\")"),
+	OPTION_IN(struct request, fresh_bytes, SIZE, "fresh", 0, "SIZE",
+		  "take page_ns from so much memory that nobody used", 1 << 20, UINT64_MAX),
 	OPTION_IN(struct request, rounds, NUMBER, "rounds", 0, "N",
 		  "how often everything is measured (default 15)", 1, CALIBRATE_ROUNDS_MAX),
 	OPTION(struct request, write, FILE, "write", 0, "FILE",
@@ -33,7 +36,8 @@ static int run(const struct command *self, int argc, char **argv)
 		return usage_error(self, "takes no arguments, not \"%s\"", plain.word[0]);
 	if (r.write && check_place(self, "write", r.write))
 		return EXIT_USAGE;
-	if (calibrate(&c, r.folder, (unsigned)r.rounds, &e)) {
+	if (calibrate(&c, r.folder, (unsigned)r.rounds, &e) ||
+	    (r.fresh_bytes && calibrate_fresh(&c, r.fresh_bytes, &e))) {
 		fprintf(stderr, "sluice calibrate: %s\n", e.text);
 		return EXIT_FAILED;
 	}

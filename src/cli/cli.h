@@ -98,8 +98,9 @@ int usage_error(const struct command *c, const char *format, ...)
 #define OPTION_JSON(T)                                   \
 	OPTION(T, json, FILE_OR_DASH, "json", 0, "FILE", \
 	       "write the results as JSON; \"-\": only that, on stdout")
-#define OPTION_REPORT(T) \
-	OPTION(T, report, FILE, "report", 0, "FILE", "write a page of plots, to open in a browser")
+#define OPTION_REPORT(T)                                     \
+	OPTION(T, report, FILE_OR_DASH, "report", 0, "FILE", \
+	       "write a page of plots, to open in a browser; \"-\": only that, on stdout")
 #define OPTION_QUIET(T, help) OPTION(T, quiet, FLAG, "quiet", 'q', NULL, help)
 
 /* All return 0, or EXIT_USAGE after a complaint. */
@@ -109,6 +110,13 @@ int words_one(const struct command *c, const struct words *w, const char *what, 
 int check_place(const struct command *c, const char *option, const char *path);
 /* Refuses a file to write that is `other` too: an input, or another output. NULL is no file. */
 int check_apart(const struct command *c, const char *option, const char *path, const char *other);
+
+/* outputs.c: a path that is standard output; refuses results that cannot be written where they
+ * shall; remarks on an experiment, on standard error. */
+struct experiment;
+bool is_stdout(const char *path);
+int check_outputs(const struct command *c, const char *json, const char *report, const char *input);
+void print_experiment_notes(const struct experiment *x);
 
 /* "; did you mean "NEAR"?" when there is one, or "". */
 const char *hint(char buf[160], const char *near, const char *dashes);

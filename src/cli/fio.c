@@ -32,21 +32,28 @@ struct report {
 static int print_report(FILE *out, void *ctx)
 {
 	const struct report *r = ctx;
-	const struct device_stats *d = &r->result->device;
+	const struct setup *setup = &r->machine->setup;
 	const struct job_results *results = &r->result->jobs;
-	struct report_disk disk = { r->machine->setup.device.name, d->reads, d->writes, d->busy_ns,
-				    results->ended_ns - results->started_ns };
+	struct report_disk disk[ENGINE_DEVICES_MAX];
 	char label[256], memory[UNITS_TEXT_MAX];
 
+	for (u32 i = 0; i < setup->device_count; i++) {
+		const struct device_stats *d = &r->result->device[i];
+
+		disk[i] = (struct report_disk){ setup_device_name(&setup->device[i]),
+						d->reads,
+						d->writes,
+						d->busy_ns,
+						results->ended_ns - results->started_ns,
+						i + 1 < setup->device_count ? &disk[i + 1] : NULL };
+	}
 	if (r->request->jobs.json)
-		return report_fio_json(out, r->jobs, results, &disk, NULL);
+		return report_fio_json(out, r->jobs, results, disk, NULL);
 	fprintf(out, "%s on %s: %u CPUs, %s of memory, device %s; policy %s\n\n", r->request->path,
-		r->machine->path ? r->machine->path : "the default machine",
-		r->machine->setup.sim.cpus,
-		units_print_bytes(memory, r->machine->setup.memory_bytes),
-		r->machine->setup.device.name,
+		r->machine->path ? r->machine->path : "the default machine", setup->sim.cpus,
+		units_print_bytes(memory, setup->memory_bytes), disk[0].name,
 		policy_label(&r->machine->policy, label, sizeof(label)));
-	report_fio_table(out, results, &disk, NULL);
+	report_fio_table(out, results, disk, NULL);
 	return ferror(out) ? -EIO : 0;
 }
 

@@ -76,6 +76,10 @@ static bool write_report(const struct request *r, const struct experiment *x,
 	struct report report = { x, &s, r->seed, results, count };
 	struct err e = { "" };
 
+	if (is_stdout(r->report)) {
+		report_html(stdout, &report);
+		return !ferror(stdout);
+	}
 	if (!report_html_file(r->report, &report, &e))
 		return true;
 	fprintf(stderr, "sluice lab: %s\n", e.text);
@@ -89,13 +93,15 @@ static int print_results(const struct request *r, const struct experiment *x,
 	size_t failures = print_errors(results, count);
 	bool bad = failures > 0;
 
-	if (r->json && !strcmp(r->json, "-"))
+	if (is_stdout(r->json)) {
 		bad |= report_json(stdout, x, r->seed, results, count) != 0;
-	else if (failures < count)
-		report_table(stdout, x, results, count);
-	if (r->explain && !(r->json && !strcmp(r->json, "-")))
-		explain_all(stdout, results, count);
-	if (r->json && strcmp(r->json, "-") != 0 &&
+	} else if (!is_stdout(r->report)) {
+		if (failures < count)
+			report_table(stdout, x, results, count);
+		if (r->explain)
+			explain_all(stdout, results, count);
+	}
+	if (r->json && !is_stdout(r->json) &&
 	    report_json_file(r->json, x, r->seed, results, count, &e)) {
 		fprintf(stderr, "sluice lab: %s\n", e.text);
 		bad = true;
@@ -175,6 +181,7 @@ static int run_request(const struct command *self, const struct request *r)
 
 	if (experiment_load(&x, r->path, &e))
 		return usage_error(self, "%s", e.text);
+	print_experiment_notes(&x);
 	if (plan_make(&plan, &x, &s, &e)) {
 		status = usage_error(self, "%s", e.text);
 	} else {
@@ -201,18 +208,13 @@ static int run(const struct command *self, int argc, char **argv)
 		return status;
 	if (words_one(self, &plain, "experiment", &r.path))
 		return EXIT_USAGE;
-	if (r.json && strcmp(r.json, "-") != 0 && check_place(self, "json", r.json))
-		return EXIT_USAGE;
-	if (r.report && check_place(self, "report", r.report))
+	if (check_outputs(self, r.json, r.report, r.path))
 		return EXIT_USAGE;
 	if (r.trace && check_place(self, "trace", r.trace))
 		return EXIT_USAGE;
 	if (check_apart(self, "trace", r.trace, r.path) ||
 	    check_apart(self, "trace", r.trace, r.json) ||
-	    check_apart(self, "trace", r.trace, r.report) ||
-	    check_apart(self, "json", r.json, r.path) ||
-	    check_apart(self, "report", r.report, r.path) ||
-	    check_apart(self, "report", r.report, r.json))
+	    check_apart(self, "trace", r.trace, r.report))
 		return EXIT_USAGE;
 	return run_request(self, &r);
 }

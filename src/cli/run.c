@@ -140,9 +140,13 @@ static int run_file(const struct request *r, struct job_engine *engine,
 	rc = jobs_run(run->jobs, engine, o, &run->results);
 	engine_stats(engine_cache_engine(engine), &after);
 	device_stats(engine_cache_device(engine), &to);
-	run->disk = (struct report_disk){ "files", to.reads - from.reads, to.writes - from.writes,
-					  to.busy_ns - from.busy_ns,
-					  run->results.ended_ns - run->results.started_ns };
+	run->disk = (struct report_disk){
+		.name = "files",
+		.reads = to.reads - from.reads,
+		.writes = to.writes - from.writes,
+		.busy_ns = to.busy_ns - from.busy_ns,
+		.elapsed_ns = run->results.ended_ns - run->results.started_ns,
+	};
 	run->cache = (struct report_cache){
 		.max_dirty_bytes = after.dirty_max * PAGE_SIZE,
 		.max_debt_bytes = after.debt_max * PAGE_SIZE,
@@ -203,6 +207,12 @@ static int report(const struct command *self, const struct request *r, const str
 	return rc ? EXIT_FAILED : EXIT_OK;
 }
 
+static int no_memory(const struct command *self)
+{
+	usage_error(self, "not enough memory");
+	return EXIT_FAILED;
+}
+
 /* Our cache, as the options say. 0, or the status to end with. */
 static int make_cache(const struct command *self, const struct request *r, struct job_engine **out)
 {
@@ -237,11 +247,7 @@ static int make_engine(const struct command *self, const struct request *r, stru
 		return usage_error(self,
 				   "-s %s: the kernel's cache has its settings in /proc/sys/vm",
 				   r->jobs.settings.word[0]);
-	if (engine_posix_create(out)) {
-		usage_error(self, "not enough memory");
-		return EXIT_FAILED;
-	}
-	return EXIT_OK;
+	return engine_posix_create(out) ? no_memory(self) : EXIT_OK;
 }
 
 static void tell_loss(void *self, struct inode *inode, u64 bytes, int error)
@@ -299,7 +305,7 @@ static int run_request(const struct command *self, const struct request *r)
 	int status = EXIT_OK, ended;
 
 	if (!runs)
-		return usage_error(self, "not enough memory") ? EXIT_FAILED : 0;
+		return no_memory(self);
 	for (size_t i = 0; i < r->files.count && !status; i++) {
 		if (jobs_load_as(r->files.word[i], &reading, &runs[i].jobs, &e))
 			status = usage_error(self, "%s", e.text);

@@ -97,15 +97,17 @@ static int print_results(const struct request *r, const struct sweep *s)
 		fprintf(stderr, "sluice sweep: not enough memory\n");
 		return EXIT_FAILED;
 	}
-	if (r->json && !strcmp(r->json, "-"))
+	if (is_stdout(r->json))
 		bad |= sweep_json(stdout, s, &curves) != 0;
+	else if (is_stdout(r->report))
+		bad |= sweep_html(stdout, s, &curves) != 0;
 	else if (failures < s->count)
 		sweep_table(stdout, s, &curves);
-	if (r->json && strcmp(r->json, "-") != 0 && sweep_json_file(r->json, s, &curves, &e)) {
+	if (r->json && !is_stdout(r->json) && sweep_json_file(r->json, s, &curves, &e)) {
 		fprintf(stderr, "sluice sweep: %s\n", e.text);
 		bad = true;
 	}
-	if (r->report && sweep_html_file(r->report, s, &curves, &e)) {
+	if (r->report && !is_stdout(r->report) && sweep_html_file(r->report, s, &curves, &e)) {
 		fprintf(stderr, "sluice sweep: %s\n", e.text);
 		bad = true;
 	}
@@ -161,6 +163,18 @@ static int refuse(const struct command *self, const struct request *r, struct pe
 	return usage_error(self, "%s", e->text);
 }
 
+static void print_remarks(const struct experiment *x, const struct sweep *s)
+{
+	size_t a, b;
+
+	print_experiment_notes(x);
+	if (sweep_rivals(s, &a, &b))
+		fprintf(stderr,
+			"note: %s and %s override each other: of each point only the later "
+			"counts\n",
+			s->axes[a].key, s->axes[b].key);
+}
+
 static int run_request(const struct command *self, const struct request *r, struct peers *peers)
 {
 	struct selection selection = { r->cases.word,     r->cases.count,   r->policies.word,
@@ -175,6 +189,8 @@ static int run_request(const struct command *self, const struct request *r, stru
 	if (sweep_make(&s, &x, &selection, r->seed, &e)) {
 		status = refuse(self, r, peers, &e);
 	} else {
+		if (!peers->rank)
+			print_remarks(&x, &s);
 		status = run_sweep(r, &s, peers);
 		sweep_finish(&s);
 	}
@@ -194,13 +210,7 @@ static int run(const struct command *self, int argc, char **argv)
 		return status;
 	if (words_one(self, &plain, "experiment", &r.path))
 		return EXIT_USAGE;
-	if (r.json && strcmp(r.json, "-") != 0 && check_place(self, "json", r.json))
-		return EXIT_USAGE;
-	if (r.report && check_place(self, "report", r.report))
-		return EXIT_USAGE;
-	if (check_apart(self, "json", r.json, r.path) ||
-	    check_apart(self, "report", r.report, r.path) ||
-	    check_apart(self, "report", r.report, r.json))
+	if (check_outputs(self, r.json, r.report, r.path))
 		return EXIT_USAGE;
 	if (peers_open(&peers, &e)) {
 		fprintf(stderr, "sluice sweep: %s\n", e.text);

@@ -57,6 +57,7 @@ static const struct key keys[] = {
 	{ "bandwidth", RATE | EBS, KEY_SIZE, FIELD(bytes_per_s), RATE_MIN, RATE_MAX, 1,
 	  "bytes a second, or with a unit as in 125MiB" },
 	{ "latency_us", RATE | EBS, KEY_TIME, FIELD(latency_ns), 0, 6e7, 1e3, "microseconds" },
+	{ "path_us", RATE, KEY_TIME, FIELD(path_ns), 0, 6e7, 1e3, "microseconds" },
 	{ "io_unit_kb", EBS, KEY_WHOLE, FIELD(io_unit_bytes), 1, KB_MAX, 1024, "KiB" },
 	{ "channels", NVME, KEY_WHOLE, FIELD(channels), 1, 1024, 1, "channels" },
 	{ "read_bandwidth", NVME, KEY_SIZE, FIELD(read_bytes_per_s), RATE_MIN, RATE_MAX, 1,

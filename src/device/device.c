@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
  * The queue before a device. An I/O is split at max_io_bytes into parts, the requests
- * that the device counts. A submitter first pays for them (COST_SUBMIT), then needs
- * room: while queue_depth requests are in flight it parks, behind those that came
- * before it. One free slot is room for any I/O, however many parts it has, so large ones
- * do not starve; the depth may be passed by that much. Room that a completion makes is given
- * away there and then, in the order of the line, so nobody who comes later can take it.
+ * that the device counts. Its submitter takes them in one after the other: it pays for the part
+ * (COST_SUBMIT), then needs room: while queue_depth requests are in flight it parks, behind
+ * those that came before it. So large I/Os of several submitters go in and come out side by side.
+ * Room that a completion makes is given away there and then, in the order of the line, so nobody
+ * who comes later can take it.
  *
- * Once in, the I/O arrives at the model, which says when its last part will be answered;
- * one event at that time applies the I/O to its store and calls end(). Events of one
- * instant run in the order they were scheduled, so I/Os end in the order of (time,
- * submission). Completions run between tasks; their CPU time is the submitter's.
+ * Once in, the part arrives at the model, which says when it will be answered; one event
+ * at that time frees its place, and that of the last one applies the I/O to its store and calls
+ * end(). Events of one instant run in the order they were scheduled, so I/Os end in the order of
+ * (time, submission). Completions run between tasks; their CPU time is the submitter's.
  *
  * A model of the real world has no answer in advance: it is told to start the I/O, and says
  * when it is done.
@@ -38,6 +38,26 @@ const struct device_ops *device_find_ops(const char *model)
 	return NULL;
 }
 
+/* Requests for a queue of that depth, all free, in place of what there is. */
+static int device_make_requests(struct device *d, u32 depth)
+{
+	struct device_request *requests;
+
+	if (d->ops->immediate || d->ops->real)
+		return 0;
+	requests = calloc(depth, sizeof(*requests));
+	if (!requests)
+		return -ENOMEM;
+	free(d->requests);
+	d->requests = requests;
+	d->free_request = NULL;
+	for (u32 i = depth; i-- > 0;) {
+		requests[i].next = d->free_request;
+		d->free_request = &requests[i];
+	}
+	return 0;
+}
+
 int device_create(const struct device_config *c, struct device **out)
 {
 	const struct device_ops *ops = device_find_ops(c->model);
@@ -63,9 +83,12 @@ int device_create(const struct device_config *c, struct device **out)
 		if (!d->state)
 			error = -ENOMEM;
 	}
+	if (!error)
+		error = device_make_requests(d, c->queue_depth);
 	if (!error && ops->init)
 		error = ops->init(d);
 	if (error) {
+		free(d->requests);
 		free(d->state);
 		free(d);
 		return error;
@@ -80,6 +103,7 @@ void device_destroy(struct device *d)
 	assert(!d->stores);
 	if (d->ops->finish)
 		d->ops->finish(d);
+	free(d->requests);
 	free(d->state);
 	free(d);
 }
@@ -91,6 +115,12 @@ int device_reconfigure(struct device *d, const struct device_config *c)
 	assert(device_idle(d));
 	if (strcmp(c->model, d->config.model) != 0 || !device_config_valid(c))
 		return -EINVAL;
+	if (c->queue_depth != d->config.queue_depth) {
+		int error = device_make_requests(d, c->queue_depth);
+
+		if (error)
+			return error;
+	}
 	if (d->ops->finish)
 		d->ops->finish(d);
 	if (d->ops->state_size)
@@ -190,7 +220,7 @@ static void device_let_in(struct device *d, struct io *io)
 	struct device_stats *s = &d->stats;
 
 	assert(spin_is_held(&d->lock));
-	s->in_flight += io->parts;
+	s->in_flight++;
 	s->in_flight_max = max_u64(s->in_flight_max, s->in_flight);
 	atomic_store_explicit(&io->admitted, 1, memory_order_release);
 }
@@ -206,7 +236,7 @@ static bool device_wbt_admits(struct device *d, struct io *io)
 	assert(spin_is_held(&d->lock));
 	if (d->wbt.in_flight && d->wbt.in_flight >= wbt_limit(&d->wbt, io, world_now()))
 		return false;
-	d->wbt.in_flight += io->parts;
+	d->wbt.in_flight++;
 	return true;
 }
 
@@ -244,8 +274,8 @@ static struct io *device_wbt_next(struct device *d)
 	return io;
 }
 
-/* io has completed: what that changes for the write-out that waits. */
-static void device_wbt_done(struct device *d, struct io *io)
+/* A part of io, taken in at `submit_ns`, has completed: what that changes for those who wait. */
+static void device_wbt_done(struct device *d, const struct io *io, u64 submit_ns)
 {
 	u64 now = world_now();
 	struct io *next;
@@ -253,10 +283,11 @@ static void device_wbt_done(struct device *d, struct io *io)
 
 	spin_lock(&d->lock);
 	if (io->writeback) {
-		assert(d->wbt.in_flight >= io->parts);
-		d->wbt.in_flight -= io->parts;
+		assert(d->wbt.in_flight);
+		d->wbt.in_flight--;
 	}
-	wakes = wbt_note(&d->wbt, io, now) || wbt_wakes(&d->wbt, now);
+	wakes = wbt_note(&d->wbt, io->op == IO_READ, now - submit_ns, now) ||
+		wbt_wakes(&d->wbt, now);
 	spin_unlock(&d->lock);
 	while (wakes && (next = device_wbt_next(d)))
 		world_unpark(&next->admitted, 1);
@@ -269,7 +300,7 @@ void device_note_throttled(struct device *d)
 	spin_unlock(&d->lock);
 }
 
-/* Waits in line until the device has room for io, which then is counted in flight. */
+/* Waits in line until the device has room for a part of io, which then is counted in flight. */
 static void device_enter(struct device *d, struct io *io)
 {
 	atomic_store_explicit(&io->admitted, 0, memory_order_relaxed);
@@ -299,16 +330,17 @@ static struct io *device_next_in_line(struct device *d)
 	return io;
 }
 
-static void device_count(struct device_stats *s, const struct io *io)
+/* Counts one request of io, of so many bytes. */
+static void device_count(struct device_stats *s, const struct io *io, u32 bytes)
 {
 	switch (io->op) {
 	case IO_READ:
-		s->reads += io->parts;
-		s->read_bytes += io->length_bytes;
+		s->reads++;
+		s->read_bytes += bytes;
 		break;
 	case IO_WRITE:
-		s->writes += io->parts;
-		s->write_bytes += io->length_bytes;
+		s->writes++;
+		s->write_bytes += bytes;
 		break;
 	case IO_FLUSH:
 		s->flushes++;
@@ -327,21 +359,19 @@ static void device_busy(struct device *d, u64 from, u64 until)
 	d->busy_until = max_u64(d->busy_until, until);
 }
 
-/* io arrives at the model: returns when it will be answered. */
-static u64 device_serve(struct device *d, struct io *io)
+/* A part of io arrives at the model: returns when it will be answered. */
+static u64 device_serve(struct device *d, struct io *io, u32 bytes)
 {
 	u64 answer;
 
-	spin_lock(&d->lock);
+	assert(spin_is_held(&d->lock));
 	d->arrival_ns = max_u64(d->arrival_ns, world_now());
-	io->submit_ns = d->arrival_ns;
-	device_count(&d->stats, io);
-	answer = d->ops->serve(d, io, io->parts, d->arrival_ns);
+	device_count(&d->stats, io, bytes);
+	answer = d->ops->serve(d, io, bytes, d->arrival_ns);
 	if (d->delay && !d->ops->immediate)
 		answer += d->delay(d->delay_ctx, io);
 	assert(answer >= d->arrival_ns);
 	device_busy(d, d->arrival_ns, answer);
-	spin_unlock(&d->lock);
 	return answer;
 }
 
@@ -361,20 +391,25 @@ static int device_ask_fault(struct device *d, const struct io *io)
 	return error;
 }
 
-/* io is over: makes room for those who wait, and tells its owner. */
-static void device_leave(struct device *d, struct io *io, int error)
+/* A request of io, taken in at `submit_ns`, is over: makes room for those who wait. */
+static void device_leave(struct device *d, struct io *io, u64 submit_ns)
 {
 	struct io *next;
 
-	io->error = error;
 	spin_lock(&d->lock);
-	assert(d->stats.in_flight >= io->parts);
-	d->stats.in_flight -= io->parts;
+	assert(d->stats.in_flight);
+	d->stats.in_flight--;
 	spin_unlock(&d->lock);
 	while ((next = device_next_in_line(d)))
 		world_unpark(&next->admitted, 1);
 	if (wbt_is_on(&d->wbt))
-		device_wbt_done(d, io);
+		device_wbt_done(d, io, submit_ns);
+}
+
+/* All of io is over. */
+static void device_end(struct io *io, int error)
+{
+	io->error = error;
 	io->end(io, error);
 }
 
@@ -382,14 +417,42 @@ static void device_complete(struct device *d, struct io *io)
 {
 	int error = device_ask_fault(d, io);
 
-	device_leave(d, io, error ? error : store_execute(io));
+	device_end(io, error ? error : store_execute(io));
 }
 
 static void device_answer(struct sim_event *e)
 {
-	struct io *io = container_of(e, struct io, event);
+	struct device_request *r = container_of(e, struct device_request, event);
+	struct io *io = r->io;
+	struct device *d = store_device(io->store);
+	u64 submit_ns = r->submit_ns;
 
-	device_complete(store_device(io->store), io);
+	spin_lock(&d->lock);
+	r->next = d->free_request;
+	d->free_request = r;
+	spin_unlock(&d->lock);
+	device_leave(d, io, submit_ns);
+	if (!--io->parts_left)
+		device_complete(d, io);
+}
+
+/* Part i of io, which has been let in, goes to the model. */
+static void device_start_part(struct device *d, struct io *io, u32 i)
+{
+	struct device_request *r;
+	u64 answer;
+
+	spin_lock(&d->lock);
+	r = d->free_request;
+	assert(r); /* there are as many as can be in flight */
+	d->free_request = r->next;
+	answer = device_serve(d, io, device_part_bytes(d, io, i));
+	r->io = io;
+	r->submit_ns = d->arrival_ns;
+	io->submit_ns = i ? io->submit_ns : d->arrival_ns;
+	spin_unlock(&d->lock);
+	sim_event_init(&r->event, device_answer);
+	sim_event_at(&r->event, answer);
 }
 
 /* A real model takes over. Busy is the time in which it has something to do. */
@@ -399,7 +462,7 @@ static void device_start(struct device *d, struct io *io, bool waited)
 	io->error = device_ask_fault(d, io);
 	spin_lock(&d->lock);
 	io->submit_ns = world_now();
-	device_count(&d->stats, io);
+	device_count(&d->stats, io, io->length_bytes);
 	if (!d->active++) {
 		d->busy_from = io->submit_ns;
 		d->busy_until = WORLD_NEVER;
@@ -418,33 +481,46 @@ void device_done(struct device *d, struct io *io, int error)
 		d->busy_from = d->busy_until;
 	}
 	spin_unlock(&d->lock);
-	device_leave(d, io, error);
+	device_leave(d, io, io->submit_ns);
+	device_end(io, error);
+}
+
+/* Takes one part of io in: pays for it, and waits until there is room. */
+static void device_take_in(struct device *d, struct io *io)
+{
+	world_spend(COST_SUBMIT, 1);
+	world_spend(COST_COMPLETE, 1); /* the interrupt's work has to be somebody's */
+	if (device_wbt_counts(d, io))
+		device_wbt_enter(d, io);
+	device_enter(d, io);
 }
 
 static void device_submit_as(struct device *d, struct io *io, bool waited)
 {
-	u64 answer;
+	u32 parts = device_parts(d, io);
 
 	assert(io->store && store_device(io->store) == d && io->end);
 	assert((io->op == IO_FLUSH) == !io->length_bytes);
-	io->parts = device_parts(d, io);
-	world_spend(COST_SUBMIT, io->parts);
-	world_spend(COST_COMPLETE, io->parts); /* the interrupt's work has to be somebody's */
-	if (device_wbt_counts(d, io))
-		device_wbt_enter(d, io);
-	device_enter(d, io);
+	io->parts = io->parts_left = parts;
 	if (d->ops->real) {
+		device_take_in(d, io);
 		device_start(d, io, waited);
-		return;
-	}
-	answer = device_serve(d, io);
-	if (d->ops->immediate) {
+	} else if (d->ops->immediate) {
+		for (u32 i = 0; i < parts; i++) {
+			device_take_in(d, io);
+			spin_lock(&d->lock);
+			io->submit_ns = device_serve(d, io, device_part_bytes(d, io, i));
+			spin_unlock(&d->lock);
+			device_leave(d, io, io->submit_ns);
+		}
 		device_complete(d, io);
-		return;
+	} else {
+		assert(world_is_sim());
+		for (u32 i = 0; i < parts; i++) { /* with the last one io may be gone */
+			device_take_in(d, io);
+			device_start_part(d, io, i);
+		}
 	}
-	assert(world_is_sim());
-	sim_event_init(&io->event, device_answer);
-	sim_event_at(&io->event, answer);
 }
 
 void device_submit(struct device *d, struct io *io)

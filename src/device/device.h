@@ -47,9 +47,9 @@ struct io {
 	u32 vec_count;
 	void (*end)(struct io *io, int error); /* error: 0 or a negative errno */
 	/* --- the device's */
-	struct sim_event event;
 	u64 submit_ns;        /* when it got into the queue */
 	u32 parts;            /* requests it was split into */
+	u32 parts_left;       /* of these, not yet answered */
 	u32 done_bytes;       /* file: transferred so far */
 	int fd;               /* file: what the ring transfers by */
 	_Atomic u32 admitted; /* 0 while its submitter is parked for room */
@@ -76,6 +76,7 @@ struct device_config {
 	double iops;        /* rate, ebs: I/Os a second */
 	double bytes_per_s; /* rate, ebs */
 	u64 latency_ns;     /* rate, ebs: added to each I/O, does not occupy the server */
+	u64 path_ns;        /* rate: likewise, what the host needs for the way there and back */
 	u32 io_unit_bytes;  /* ebs: an I/O counts once per started unit */
 	u32 channels;       /* nvme */
 	double read_bytes_per_s, write_bytes_per_s; /* nvme: of the whole device */
@@ -153,8 +154,9 @@ int device_submit_wait(struct device *d, struct io *io);
  */
 void device_set_fault(struct device *d, int (*fault)(void *ctx, const struct io *io), void *ctx);
 /*
- * Likewise: `delay(ctx, io)` is asked once per I/O, when it reaches a simulated device, and says by
- * how many nanoseconds its answer comes later. I/Os may overtake it. Not asked by "memory".
+ * Likewise: `delay(ctx, io)` is asked once per request, as one of an I/O reaches a simulated device,
+ * and says by how many nanoseconds its answer comes later. Others may overtake it. It takes no
+ * lock. Not asked by "memory".
  */
 void device_set_delay(struct device *d, u64 (*delay)(void *ctx, const struct io *io), void *ctx);
 

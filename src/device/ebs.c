@@ -25,21 +25,16 @@ static int ebs_init(struct device *d)
 	return 0;
 }
 
-static u64 ebs_serve(struct device *d, const struct io *io, u32 parts, u64 now)
+static u64 ebs_serve(struct device *d, const struct io *io, u32 bytes, u64 now)
 {
 	struct ebs *b = d->state;
-	u64 end = now;
+	fine_ns units = div_roundup(bytes, d->config.io_unit_bytes) * b->per_unit;
+	fine_ns transfer = bytes * b->per_byte;
 
 	if (io->op == IO_FLUSH)
 		return now + d->config.latency_ns;
-	for (u32 i = 0; i < parts; i++) {
-		u32 bytes = device_part_bytes(d, io, i);
-		fine_ns units = div_roundup(bytes, d->config.io_unit_bytes) * b->per_unit;
-		fine_ns transfer = bytes * b->per_byte;
-
-		end = server_take(&b->server, now, units > transfer ? units : transfer);
-	}
-	return end + d->config.latency_ns;
+	return server_take(&b->server, now, units > transfer ? units : transfer) +
+	       d->config.latency_ns;
 }
 
 const struct device_ops ebs_ops = {

@@ -5,11 +5,11 @@
  */
 #include "device/model.h"
 
-static u64 memory_serve(struct device *d, const struct io *io, u32 parts, u64 now)
+static u64 memory_serve(struct device *d, const struct io *io, u32 bytes, u64 now)
 {
 	(void)d;
 	(void)io;
-	(void)parts;
+	(void)bytes;
 	return now;
 }
 

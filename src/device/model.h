@@ -14,10 +14,10 @@ struct device_ops {
 	size_t state_size; /* of what device.state points to, zeroed before init() */
 	int (*init)(struct device *d);
 	/*
-	 * When io, split into `parts` requests, would be answered if it arrived at `now`
-	 * (world time, never before that of the call before). Called once per I/O.
+	 * When a request of io, of so many bytes, would be answered if it arrived at `now`
+	 * (world time, never before that of the call before). Called once per request.
 	 */
-	u64 (*serve)(struct device *d, const struct io *io, u32 parts, u64 now);
+	u64 (*serve)(struct device *d, const struct io *io, u32 bytes, u64 now);
 	/*
 	 * Executes io and then calls device_done(). Unless the submitter waits for it, in which
 	 * case it is executed at once, that comes from a thread of the model's. An I/O that has an
@@ -29,6 +29,14 @@ struct device_ops {
 };
 
 extern const struct device_ops rate_ops, ebs_ops, nvme_ops, memory_ops, file_ops;
+
+/* A part of an I/O in flight at a simulated device, or free. */
+struct device_request {
+	struct sim_event event;
+	struct io *io;
+	u64 submit_ns; /* when it got into the queue */
+	struct device_request *next;
+};
 
 struct device {
 	struct device_config config; /* changes only while idle */
@@ -43,6 +51,8 @@ struct device {
 	void *fault_ctx;
 	u64 (*delay)(void *ctx, const struct io *io);
 	void *delay_ctx;
+	struct device_request *requests; /* [queue_depth], of the models that queue */
+	struct device_request *free_request;
 	struct list_node waiting; /* I/Os whose submitters are parked, first come first */
 	struct device_stats stats;
 	struct wbt wbt;

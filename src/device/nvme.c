@@ -50,24 +50,18 @@ static u64 *nvme_first_free(struct device *d)
 	return first;
 }
 
-static u64 nvme_serve(struct device *d, const struct io *io, u32 parts, u64 now)
+static u64 nvme_serve(struct device *d, const struct io *io, u32 bytes, u64 now)
 {
 	struct nvme *n = d->state;
 	bool write = io->op != IO_READ;
 	u64 median = write ? d->config.write_latency_ns : d->config.read_latency_ns;
-	u64 answer = now;
+	fine_ns transfer = bytes * n->per_byte[write];
+	u64 *channel = nvme_first_free(d);
+	u64 start = max_u64(now, *channel);
 
-	for (u32 i = 0; i < parts; i++) {
-		fine_ns transfer = device_part_bytes(d, io, i) * n->per_byte[write];
-		u64 *channel = nvme_first_free(d);
-		u64 start = max_u64(now, *channel);
-
-		*channel = start + lognormal_draw(&n->rng, median, d->config.latency_sigma);
-		answer = max_u64(answer, *channel);
-		if (transfer)
-			answer = max_u64(answer, server_take(&n->bus[write], start, transfer));
-	}
-	return answer;
+	*channel = start + lognormal_draw(&n->rng, median, d->config.latency_sigma);
+	return transfer ? max_u64(*channel, server_take(&n->bus[write], start, transfer))
+			: *channel;
 }
 
 const struct device_ops nvme_ops = {

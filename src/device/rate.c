@@ -28,15 +28,11 @@ static int device_rate_init(struct device *d)
 	return 0;
 }
 
-static u64 device_rate_serve(struct device *d, const struct io *io, u32 parts, u64 now)
+static u64 device_rate_serve(struct device *d, const struct io *io, u32 bytes, u64 now)
 {
-	u64 answer = now;
-
 	if (io->op == IO_FLUSH)
 		return now;
-	for (u32 i = 0; i < parts; i++)
-		answer = rate_serve(d->state, now, device_part_bytes(d, io, i));
-	return answer;
+	return rate_serve(d->state, now, bytes) + d->config.path_ns;
 }
 
 const struct device_ops rate_ops = {

@@ -130,7 +130,7 @@ static bool end_window(struct wbt *w)
 	return false;
 }
 
-bool wbt_note(struct wbt *w, const struct io *io, u64 now)
+bool wbt_note(struct wbt *w, bool read, u64 latency_ns, u64 now)
 {
 	bool raised = false;
 
@@ -146,9 +146,9 @@ bool wbt_note(struct wbt *w, const struct io *io, u64 now)
 			break;
 		}
 	}
-	if (io->op == IO_READ) {
+	if (read) {
 		w->reads++;
-		w->read_min_ns = min_u64(w->read_min_ns, now - io->submit_ns);
+		w->read_min_ns = min_u64(w->read_min_ns, latency_ns);
 	} else {
 		w->writes++;
 	}

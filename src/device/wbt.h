@@ -42,7 +42,7 @@ static inline bool wbt_is_on(const struct wbt *w)
 u32 wbt_limit(const struct wbt *w, const struct io *io, u64 now);
 /* Whether those who wait are to be looked at, now that in_flight has gone down. */
 bool wbt_wakes(const struct wbt *w, u64 now);
-/* A request completed; closes the window if it is over. True if the limits were raised. */
-bool wbt_note(struct wbt *w, const struct io *io, u64 now);
+/* A request completed after so long; closes the window if it is over. True: limits were raised. */
+bool wbt_note(struct wbt *w, bool read, u64 latency_ns, u64 now);
 
 #endif

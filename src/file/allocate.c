@@ -134,6 +134,7 @@ static int allocate_locked(struct inode *inode, unsigned mode, u64 offset, u64 e
 int file_fallocate(struct file *f, unsigned mode, u64 offset, u64 length)
 {
 	struct inode *inode = f->inode;
+	u64 old;
 	int rc;
 
 	if (f->flags & FILE_NO_WRITE)
@@ -147,7 +148,9 @@ int file_fallocate(struct file *f, unsigned mode, u64 offset, u64 length)
 		return -EFBIG;
 	world_spend(COST_SYSCALL, 1);
 	rwsem_lock(&inode->lock);
+	old = size_now(inode);
 	rc = allocate_locked(inode, mode, offset, offset + length);
+	inode_changed(inode, size_now(inode) > old);
 	rwsem_unlock(&inode->lock);
 	return rc;
 }

@@ -150,7 +150,7 @@ ssize_t direct_write(struct file *f, const struct iovec *iov, unsigned count, si
 		     u64 *offset, bool append, unsigned flags)
 {
 	struct inode *inode = f->inode;
-	bool alone = append;
+	bool alone = append, grows;
 	int rc;
 
 	if (!aligned(inode, iov, count, append ? 0 : *offset))
@@ -168,16 +168,19 @@ ssize_t direct_write(struct file *f, const struct iovec *iov, unsigned count, si
 		rwsem_lock(&inode->lock);
 	if (append)
 		*offset = size_now(inode);
+	grows = *offset + length > size_now(inode);
 	if (*offset % inode->block_bytes)
 		rc = -EINVAL;
 	else if (*offset + length > FILE_MAX_BYTES)
 		rc = -EFBIG;
-	else if (*offset + length > size_now(inode))
+	else if (grows)
 		rc = write_and_grow(inode, iov, count, length, *offset);
 	else
 		rc = write_past_cache(inode, iov, count, length, *offset);
+	if (!rc)
+		inode_changed(inode, grows);
 	if (!rc && (f->flags & FILE_SYNC || flags & FILE_IO_DSYNC))
-		rc = inode_flush_device(inode);
+		rc = inode_make_safe(inode, true);
 	if (alone)
 		rwsem_unlock(&inode->lock);
 	else

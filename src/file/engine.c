@@ -86,9 +86,10 @@ int engine_create(const struct engine_config *c, struct engine **out)
 	rc = cache_init(&e->cache, &cache);
 	if (rc)
 		goto free_engine;
-	rc = writeback_init(&e->all, &e->cache, &c->policy, &vm);
+	rc = writeback_init(&e->all, &e->cache, &c->policy, c->fs, &vm);
 	if (rc)
 		goto finish_cache;
+	e->registers = c->register_memory && c->contents;
 	mutex_init(&e->inodes_lock, RANK_INODES);
 	list_init(&e->inodes);
 	list_init(&e->syncers);
@@ -102,11 +103,27 @@ free_engine:
 	return rc;
 }
 
+int engine_tell_memory(struct engine *e, struct device *d, bool forget)
+{
+	const struct arena *a = &e->cache.arena;
+
+	if (!e->registers)
+		return 0;
+	return device_register_memory(d, a->memory,
+				      forget ? 0 : (size_t)atomic_load(&a->frames) * PAGE_SIZE);
+}
+
 int engine_add_device(struct engine *e, struct device *d, u32 read_ahead_kb, bool strict_limit)
 {
+	int rc = engine_tell_memory(e, d, false);
 	struct wb *wb;
 
-	return wb_create(&e->all, d, read_ahead_kb, strict_limit, &wb);
+	if (rc)
+		return rc;
+	rc = wb_create(&e->all, d, read_ahead_kb, strict_limit, &wb);
+	if (rc)
+		engine_tell_memory(e, d, true);
+	return rc;
 }
 
 int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_bytes)
@@ -114,8 +131,13 @@ int engine_resize(struct engine *e, u64 memory_bytes, u64 timeout_ns, u64 *left_
 	u64 left = 0;
 	int rc = -EINVAL;
 
+	/* memory that is given back may not be registered; I/O without is only slower */
+	for (u32 i = 0; i < e->all.count; i++)
+		engine_tell_memory(e, e->all.wb[i]->device, true);
 	if (memory_bytes / PAGE_SIZE >= MIN_PAGES)
 		rc = cache_resize(&e->cache, memory_bytes / PAGE_SIZE, timeout_ns, &left);
+	for (u32 i = 0; i < e->all.count && !left; i++)
+		engine_tell_memory(e, e->all.wb[i]->device, false);
 	*left_bytes = left * PAGE_SIZE;
 	return rc;
 }
@@ -142,6 +164,37 @@ void engine_memory(struct engine *e, struct engine_memory *out)
 		.index_bytes = index,
 		.stuck_bytes = (u64)arena_stuck(&e->cache.arena) * PAGE_SIZE,
 	};
+}
+
+void bdi_settings_init(struct bdi_settings *s)
+{
+	_Static_assert(BDI_RATIO_ALL == RATIO_ALL, "one unit of ratios");
+	_Static_assert(ENGINE_DEVICES_MAX == WB_MAX, "a wb for each device");
+	*s = (struct bdi_settings){ .read_ahead_kb = 128, .max_ratio = BDI_RATIO_ALL };
+}
+
+/* Bytes as a ratio of the limit, or `ratio` where they are 0 (reference 4.8). */
+static u64 ratio_of(u64 bytes, u32 ratio, u64 thresh)
+{
+	u64 pages = bytes / PAGE_SIZE;
+
+	if (!bytes)
+		return ratio;
+	return pages <= thresh ? pages * RATIO_ALL / thresh : RATIO_ALL + 1;
+}
+
+int engine_set_bdi(struct engine *e, unsigned device, const struct bdi_settings *s)
+{
+	u64 thresh = writeback_limits(&e->all).thresh;
+	struct wb *wb;
+
+	assert(device < e->all.count);
+	wb = e->all.wb[device];
+	if ((s->min_bytes || s->max_bytes) && !thresh)
+		return -EINVAL;
+	wb->ra_pages = s->read_ahead_kb / (PAGE_SIZE / 1024);
+	return wb_limit(wb, s->strict_limit, ratio_of(s->min_bytes, s->min_ratio, thresh),
+			ratio_of(s->max_bytes, s->max_ratio, thresh));
 }
 
 static void stats_of_cache(struct cache *c, struct engine_stats *out)
@@ -171,6 +224,9 @@ static void stats_of_throttle(struct writeback *all, const struct limits *limits
 	out->first_throttle_ns = s->first_sleep.when_ns;
 	out->first_throttle_dirty = s->first_sleep.dirty;
 	out->first_throttle_debt = s->first_sleep.debt;
+	out->first_pace_ns = s->first_pace.when_ns;
+	out->first_pace = s->first_pace.rate;
+	out->first_pace_dirty = s->first_pace.wb_dirty;
 	out->background_ns = s->background.when_ns;
 	out->background_dirty = s->background.dirty;
 	out->background_debt = s->background.debt;
@@ -217,16 +273,30 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 
 void engine_stats_reset(struct engine *e)
 {
+	spin_lock(&e->cache.books_lock);
 	ledger_reset_peaks(&e->cache.ledger);
+	spin_unlock(&e->cache.books_lock);
 	spin_lock(&e->all.lock);
 	e->all.stats.first_sleep.when_ns = WORLD_NEVER;
 	e->all.stats.background.when_ns = WORLD_NEVER;
+	e->all.stats.first_pace.when_ns = WORLD_NEVER;
 	spin_unlock(&e->all.lock);
 }
 
 u64 engine_drop_caches(struct engine *e)
 {
-	return cache_drop_clean(&e->cache);
+	u64 dropped = cache_drop_clean(&e->cache);
+	struct list_node *n;
+
+	mutex_lock(&e->inodes_lock);
+	list_for_each (n, &e->inodes) {
+		struct inode *inode = list_entry(n, struct inode, all);
+
+		if (!inode->m.pages) /* Linux drops the inode, and with it where a pass stopped */
+			inode->m.write_cursor = 0;
+	}
+	mutex_unlock(&e->inodes_lock);
+	return dropped;
 }
 
 bool engine_audit(struct engine *e, char *why, size_t why_size)

@@ -9,7 +9,7 @@
 
 #include "cache/arena.h"
 #include "device/device.h"
-#include "writeback/policy.h"
+#include "writeback/fs.h"
 
 /* Linux's vm.* knobs, under their names. bytes != 0 overrides the ratio. */
 struct vm_settings {
@@ -30,6 +30,8 @@ struct engine_config {
 	u64 reserve_bytes;    /* of it, what the limits do not count (totalreserve_pages) */
 	bool contents;        /* keep the bytes */
 	enum huge_pages huge_pages;
+	bool register_memory; /* lock it, and make it known to the devices' io_uring */
+	enum fs_kind fs;      /* under all files; in the simulated world only, past FS_NONE */
 	struct policy policy;
 	struct vm_settings vm;
 };
@@ -58,6 +60,9 @@ struct engine_stats {
 	u64 reclaim_waits;     /* tasks that waited for memory */
 	u64 first_throttle_ns; /* world time of the first sleep since reset, or WORLD_NEVER */
 	u64 background_ns;     /* ... when dirty first passed the background limit, likewise */
+	/* what the throttle first allowed a writer: when (or WORLD_NEVER), pages a second, and how
+	 * many pages were dirty or in flight on his device */
+	u64 first_pace_ns, first_pace, first_pace_dirty;
 	/* pages at these moments, as the policy counts and in fact: dirty or in flight at the
 	 * sleep, dirty at the limit */
 	u64 first_throttle_dirty, first_throttle_debt, background_dirty, background_debt;
@@ -94,8 +99,9 @@ int engine_destroy_telling(struct engine *e, struct engine_losses *losses);
  */
 void engine_discard(struct engine *e);
 
-/* Attaches a device (at most 16). read_ahead_kb as in /sys/class/bdi. The caller keeps
- * the device alive past engine_destroy(). */
+#define ENGINE_DEVICES_MAX 16
+/* Attaches a device (at most ENGINE_DEVICES_MAX). read_ahead_kb as in /sys/class/bdi. The caller
+ * keeps the device alive past engine_destroy(). */
 int engine_add_device(struct engine *e, struct device *d, u32 read_ahead_kb, bool strict_limit);
 
 /*
@@ -113,6 +119,18 @@ struct engine_memory {
 	u64 stuck_bytes; /* past the end of the arena, still in use */
 };
 void engine_memory(struct engine *e, struct engine_memory *out); /* reads files: slow */
+/* A device's knobs in /sys/class/bdi, under their names. */
+struct bdi_settings {
+	u32 read_ahead_kb; /* of files opened from now on */
+	bool strict_limit;
+	u32 min_ratio, max_ratio; /* 1/10000 % of the limit, as min_ratio_fine and max_ratio_fine */
+	/* in place of the ratio where not 0: turned into one by the limit of the moment */
+	u64 min_bytes, max_bytes;
+};
+#define BDI_RATIO_ALL 1000000                   /* 100 % */
+void bdi_settings_init(struct bdi_settings *s); /* what a disk has: all of the limit */
+/* -EINVAL: more than the limit, min above max, or the devices' min ratios come to 100 %. */
+int engine_set_bdi(struct engine *e, unsigned device, const struct bdi_settings *s);
 
 void engine_stats(struct engine *e, struct engine_stats *out);
 void engine_stats_reset(struct engine *e); /* maxima, first_throttle, background */

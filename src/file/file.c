@@ -3,6 +3,7 @@
 #include "file/file.h"
 #include "base/alloc.h"
 #include "file/inner.h"
+#include "writeback/journal.h"
 #include <errno.h>
 
 int file_open(struct inode *inode, unsigned flags, struct file **out)
@@ -16,6 +17,8 @@ int file_open(struct inode *inode, unsigned flags, struct file **out)
 		return -ENOMEM;
 	f->inode = inode;
 	f->flags = flags;
+	f->plain = !(flags & (FILE_DIRECT | FILE_NO_READ)) && inode->m.cache->config.contents &&
+		   inode_policy(inode)->write_lock == WRITE_LOCK_FOLIO;
 	atomic_init(&f->noreuse, false);
 	mutex_init(&f->ra_lock, RANK_INVALIDATE);
 	readahead_init(&f->ra, inode->wb->ra_pages);
@@ -44,16 +47,35 @@ int file_truncate(struct file *f, u64 size_bytes)
 	return f->flags & FILE_NO_WRITE ? -EBADF : inode_truncate(f->inode, size_bytes);
 }
 
-int inode_flush_device(struct inode *inode)
+/* The flush of an inode's device, or of the journal whose commit `owed` brings one along. */
+static int flush(struct inode *inode, struct journal *j, u64 owed)
 {
 	struct io io = { .store = inode->m.store, .op = IO_FLUSH };
 	int rc;
 
 	atomic_store(&inode->unflushed, false); /* what lands from here on counts anew */
-	rc = device_submit_wait(inode->wb->device, &io);
+	rc = owed ? journal_commit(j, owed) : device_submit_wait(inode->wb->device, &io);
 	if (rc)
 		atomic_store(&inode->unflushed, true);
 	return rc;
+}
+
+int inode_flush_device(struct inode *inode)
+{
+	return inode->wb->journal ? journal_sync(inode->wb->journal) : flush(inode, NULL, 0);
+}
+
+void inode_changed(struct inode *inode, bool grew)
+{
+	if (inode->wb->journal)
+		journal_note(inode->wb->journal, inode, grew);
+}
+
+int inode_make_safe(struct inode *inode, bool data_only)
+{
+	struct journal *j = inode->wb->journal;
+
+	return flush(inode, j, j ? journal_owed(j, inode, data_only) : 0);
 }
 
 int file_untold_error(struct file *f)
@@ -72,10 +94,9 @@ int file_fsync(struct file *f, bool data_only)
 {
 	int error, flushed, untold;
 
-	(void)data_only; /* sizes live with the data: there is nothing else to write */
 	world_spend(COST_SYSCALL, 1);
 	error = inode_sync_range(f->inode, 0, INDEX_MAX_PAGES - 1);
-	flushed = inode_flush_device(f->inode);
+	flushed = inode_make_safe(f->inode, data_only);
 	untold = file_untold_error(f);
 	error = error ? error : flushed;
 	return error ? error : untold;

@@ -222,7 +222,7 @@ int file_advise(struct file *f, u64 offset, u64 length, enum file_advice advice)
  *
  * At most an eighth of the cache's memory may be on loan: -ENOBUFS, nothing could be lent for
  * that reason. -EOPNOTSUPP: the engine keeps no contents. Flags: FILE_IO_NOWAIT. The file
- * may be closed before the loan ends; the inode may not be destroyed.
+ * may be closed and the inode destroyed before the loan ends; the engine may not.
  */
 struct file_loan;
 ssize_t file_borrow(struct file *f, u64 offset, size_t length, struct iovec *iov, unsigned count,

@@ -14,8 +14,12 @@
  * that lies in a mapping cannot leave it. Neither the inode's lock nor the tree's is needed. Those
  * who hold the inode's lock exclusively (truncation, growing writes) keep such writers out all the
  * same: they set a new size first and pass every cached folio of their range under its lock
- * afterwards. A writer looks at both, the size and the inode's lock, with the folio locked: either it
- * sees what they did, or they come to the folio after it and find its bytes there.
+ * afterwards. A writer looks at both, the size and the inode's lock, with the folio locked:
+ * either it sees what they did, or they come to the folio after it and find its bytes there.
+ *
+ * In a large cache index, descriptors and bytes are all far from the processor, and each says
+ * where the next one is. So that they can be fetched at the same time, file and leaf
+ * keep a guess at where the next ones are, which is right while the file lies in one piece.
  */
 #include "file/hit.h"
 
@@ -62,28 +66,38 @@ struct found {
 	const struct leaf *leaf;
 	struct folio *folio;
 	u32 seq;
-	u32 frame;
-	u64 first, end; /* its pages */
+	u32 frame;       /* of the page */
+	u32 first_guess; /* where that would be if the whole file lay in one piece */
+	u32 guess;       /* ... as its leaf thinks */
+	u64 first;       /* page of the folio */
+	u32 pages;
 };
 
 /* In a read section. */
-static bool find(struct mapping *m, u64 page, struct found *at)
+static inline __attribute__((always_inline)) bool find(const struct mapping *m, u64 page,
+						       struct found *at)
 {
-	u32 id;
+	const struct leaf *leaf = index_find(&m->index, page);
+	unsigned slot = page % LEAF_PAGES;
+	struct folio *f;
+	u32 id, order;
 
-	at->leaf = index_find(&m->index, page);
-	if (!at->leaf)
+	if (!leaf)
 		return false;
-	id = index_load(&at->leaf->folio[page % LEAF_PAGES]);
+	at->leaf = leaf;
+	at->first_guess = folio_get(m->frames) + (u32)page;
+	at->guess = folio_get(leaf->frames) + slot;
+	id = index_load(&leaf->folio[slot]);
 	if (!id)
 		return false;
-	at->folio = &m->cache->folios[id];
-	if (!folio_look(at->folio, &at->seq) || folio_get(at->folio->mapping) != m)
+	at->folio = f = &m->cache->folios[id];
+	if (!folio_look(f, &at->seq) || folio_get(f->mapping) != m)
 		return false;
-	at->frame = folio_get(at->folio->frame);
-	at->first = folio_get(at->folio->index);
-	at->end = at->first + (1u << folio_get(at->folio->order));
-	return page >= at->first && page < at->end;
+	at->first = folio_get(f->index);
+	order = folio_get(f->order);
+	at->pages = 1u << order;
+	at->frame = folio_get(f->frame) + (u32)(page - at->first);
+	return !((page ^ at->first) >> order);
 }
 
 /* Whether what a read wants of a folio can be had as it is. In a read section. */
@@ -97,53 +111,128 @@ static bool is_readable(struct inode *inode, const struct found *at, u64 positio
 		return false;
 	/* there, time goes by folio: those valid only in part take the long way */
 	if (world_is_sim())
-		return pages_valid(m, index_find(&m->index, at->first), at->first, at->end);
+		return pages_valid(m, index_find(&m->index, at->first), at->first,
+				   at->first + at->pages);
 	if (likely(pages_valid(m, at->leaf, page, pages_of(stop))))
 		return true;
 	return m->block_shift && blocks_are(m, BLOCK_UPTODATE, position / inode->block_bytes,
 					    div_roundup(stop, inode->block_bytes));
 }
 
+/*
+ * Keeps the compiler from choosing between two values without a branch: the processor shall go on
+ * with the likely one instead of waiting for what the choice depends on.
+ */
+#define BRANCH(value) __asm__("" : "+r"(value))
+
+/*
+ * Where the bytes are; NULL if nobody keeps them. If a guess was right, that is an address which
+ * does not depend on what leaf or descriptor say: the bytes are fetched while those still are.
+ */
+static inline const char *bytes_at(const struct mapping *m, const struct found *at, u64 position)
+{
+	const char *memory = m->cache->arena.memory;
+	u64 frame = at->first_guess;
+
+	if (at->frame != at->first_guess) {
+		frame = at->guess;
+		BRANCH(frame);
+		if (at->frame != at->guess) {
+			frame = at->frame;
+			BRANCH(frame);
+		}
+	}
+	return memory ? memory + (frame << PAGE_SHIFT) + position % PAGE_SIZE : NULL;
+}
+
 /* Whether `next` and the page after it are in the leaf of `page`, and cached. */
-static bool goes_on_from(const struct found *at, u64 page, u64 next)
+static inline bool goes_on_from(const struct found *at, u64 page, u64 next)
 {
 	return next / LEAF_PAGES == page / LEAF_PAGES && next % LEAF_PAGES < LEAF_PAGES - 1 &&
 	       (index_load(&at->leaf->tag[TAG_PRESENT]) >> next % LEAF_PAGES & 3) == 3;
+}
+
+bool hit_read_page(struct file *f, void *to, size_t length, u64 offset)
+{
+	struct inode *inode = f->inode;
+	const struct mapping *m = &inode->m;
+	u64 page = offset >> PAGE_SHIFT;
+	bool ok, goes_on = false;
+	struct found at;
+
+	if (!f->plain || world_is_sim() || !to || !length ||
+	    offset % PAGE_SIZE + length > PAGE_SIZE || offset + length > size_now(inode))
+		return false;
+	world_read_begin();
+	ok = find(m, page, &at) && index_load(&at.leaf->uptodate) >> page % LEAF_PAGES & 1 &&
+	     !(atomic_load_explicit(&at.folio->flags, memory_order_relaxed) & FOLIO_MARK);
+	if (likely(ok))
+		goes_on = goes_on_from(&at, page, (offset + length) >> PAGE_SHIFT);
+	world_read_end();
+	if (unlikely(!ok))
+		return false;
+	folio_copy_racy(to, bytes_at(m, &at, offset), length);
+	if (unlikely(!folio_unchanged(at.folio, at.seq)))
+		return false;
+	if (likely(!atomic_load_explicit(&f->noreuse, memory_order_relaxed)))
+		folio_note_use(m->cache, at.folio, page, at.first);
+	if (!goes_on)
+		atomic_store_explicit(&f->ra.previous_end, offset + length, memory_order_relaxed);
+	return true;
+}
+
+/*
+ * Copies n bytes to where a read's buffers stand, without moving them: *to is where they are
+ * then. Nearly always one buffer takes all of it, and then the cursor is not copied to and fro.
+ */
+static void copy_ahead(const struct read *r, const char *from, u64 n, struct buffers *to)
+{
+	const struct iovec *iov = r->to.iov;
+	size_t used = r->to.used;
+
+	to->iov = iov;
+	to->used = used;
+	if (unlikely(n > iov->iov_len - used)) {
+		buffers_fill(to, from, n);
+		return;
+	}
+	if (from && iov->iov_base)
+		folio_copy_racy((char *)iov->iov_base + used, from, n);
+	to->used = used + n;
 }
 
 u64 hit_read(struct read *r, bool used)
 {
 	struct inode *inode = r->file->inode;
 	struct mapping *m = &inode->m;
-	const char *memory = m->cache->arena.memory;
-	u64 page = r->position >> PAGE_SHIFT;
+	u64 position = r->position, page = position >> PAGE_SHIFT;
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		struct buffers to = r->to;
+		u64 stop = r->end;
+		struct buffers to;
 		struct found at;
-		u64 stop = 0;
 		bool ok;
 
 		world_read_begin();
 		ok = find(m, page, &at);
-		if (ok) {
-			stop = min_u64(r->end, at.end << PAGE_SHIFT);
-			ok = is_readable(inode, &at, r->position, stop);
+		if (likely(ok)) {
+			if (unlikely((at.first + at.pages) << PAGE_SHIFT < stop)) {
+				stop = (at.first + at.pages) << PAGE_SHIFT;
+				BRANCH(stop);
+			}
+			ok = is_readable(inode, &at, position, stop);
 			r->goes_on = goes_on_from(&at, page, stop >> PAGE_SHIFT);
 		}
 		world_read_end();
-		if (!ok)
+		if (unlikely(!ok))
 			return 0;
-		buffers_fill(&to,
-			     memory ? memory + ((u64)at.frame << PAGE_SHIFT) + r->position -
-					      (at.first << PAGE_SHIFT)
-				    : NULL,
-			     stop - r->position);
+		copy_ahead(r, bytes_at(m, &at, position), stop - position, &to);
 		if (likely(folio_unchanged(at.folio, at.seq))) {
-			r->to = to;
+			r->to.iov = to.iov;
+			r->to.used = to.used;
 			if (used)
 				folio_note_use(m->cache, at.folio, page, at.first);
-			return stop - r->position;
+			return stop - position;
 		}
 	}
 	return 0;
@@ -174,6 +263,19 @@ static bool may_write(struct inode *inode, const struct folio *f, u64 position, 
 	       edges_valid(inode, position, min_u64(position + bytes, folio_end(f) << PAGE_SHIFT));
 }
 
+/*
+ * Has a descriptor that is about to be locked fetched from where it may be: taking a lock lets
+ * nothing pass before the descriptor is there.
+ */
+static void fetch_descriptor(const struct mapping *m, u64 page)
+{
+	u32 id = folio_get(m->ids) + (u32)(page >> folio_get(m->order));
+	const struct folio *f = m->cache->folios + id;
+
+	__builtin_prefetch(f, 0);
+	__builtin_prefetch(&f->lru_prev, 0); /* it may lie on two lines */
+}
+
 struct folio *hit_lock(struct inode *inode, u64 position, u64 bytes, bool *dirty)
 {
 	struct mapping *m = &inode->m;
@@ -181,6 +283,7 @@ struct folio *hit_lock(struct inode *inode, u64 position, u64 bytes, bool *dirty
 	struct found at;
 	bool ok;
 
+	fetch_descriptor(m, position >> PAGE_SHIFT);
 	world_read_begin();
 	if (find(m, position >> PAGE_SHIFT, &at) && folio_trylock(at.folio)) {
 		f = at.folio;

@@ -21,12 +21,14 @@ struct engine {
 	struct list_node inodes, syncers;
 	struct cond inodes_left; /* an inode has no walker any more */
 	u64 last_ino;
+	bool registers;         /* immutable: the devices know the cache's memory */
 	_Atomic u64 lent_pages; /* of folios on loan */
 };
 
 struct file {
 	struct inode *inode;
 	unsigned flags;
+	bool plain;           /* buffered, readable, with contents, its readers take no lock */
 	struct mutex ra_lock; /* protects ra and error_since */
 	struct readahead ra;
 	u32 error_since;      /* the failures it was told of; see error_seq.h */
@@ -82,6 +84,9 @@ static inline struct readahead_limits limits_for(struct inode *inode)
 	};
 }
 
+/* With register_memory: tells a device of all memory there is now, or that it must forget it. */
+int engine_tell_memory(struct engine *e, struct device *d, bool forget);
+
 /* Pins and locks the folio at or after `page` that begins before `end`; NULL: there is none. */
 struct folio *lock_folio_from(struct mapping *m, u64 page, u64 end);
 static inline void put_locked(struct cache *c, struct folio *f)
@@ -132,8 +137,13 @@ int inode_start_write(struct inode *inode, u64 first, u64 last);
 int file_untold_error(struct file *f);
 /* The inode after `last` (NULL: the first), held in the engine's list; lets go of `last`. */
 struct inode *next_inode(struct engine *e, struct inode *last);
-/* Makes what the device has answered for safe in it too. 0 or an error. */
+/* Makes what the device has answered for safe in it too, and metadata with it. 0 or an error. */
 int inode_flush_device(struct inode *inode);
+/* The same for one file: its metadata, or only what its data needs, and what was answered. */
+int inode_make_safe(struct inode *inode, bool data_only);
+
+/* A call has changed the inode's times, and its size if it grew. */
+void inode_changed(struct inode *inode, bool grew);
 
 /* Enters what of an inode is not on its device into the losses, if there are any to be told. */
 void inode_tell_loss(struct inode *inode, struct engine_losses *losses);

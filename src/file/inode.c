@@ -220,12 +220,15 @@ int inode_resize(struct inode *inode, u64 size_bytes)
 
 int inode_truncate(struct inode *inode, u64 size_bytes)
 {
+	u64 old;
 	int rc;
 
 	if (size_bytes > FILE_MAX_BYTES)
 		return -EFBIG;
 	rwsem_lock(&inode->lock);
+	old = size_now(inode);
 	rc = inode_resize(inode, size_bytes);
+	inode_changed(inode, size_bytes != old);
 	rwsem_unlock(&inode->lock);
 	return rc;
 }

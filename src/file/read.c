@@ -258,8 +258,8 @@ static int read_step(struct read *r)
 
 /*
  * Notes where the read ended, for a miss right behind it. Readers who share an open file share
- * that word too, so it is left alone where no such miss is in sight; but not in the simulated world,
- * where each read counts as it does in Linux.
+ * that word too, so it is left alone where no such miss is in sight; but not in the simulated
+ * world, where each read counts as it does in Linux.
  */
 void read_note_end(struct read *r)
 {
@@ -270,7 +270,8 @@ void read_note_end(struct read *r)
 static ssize_t read_cached(struct read *r, size_t length)
 {
 	struct inode *inode = r->file->inode;
-	bool locks = inode_policy(inode)->write_lock == WRITE_LOCK_INODE;
+	bool locks = inode_policy(inode)->write_lock == WRITE_LOCK_INODE &&
+		     inode->wb->all->fs->readers_wait;
 	u64 offset = r->position;
 	int rc = 0;
 
@@ -313,6 +314,8 @@ ssize_t file_pread(struct file *f, void *buf, size_t length, u64 offset)
 {
 	struct iovec iov = { buf, length };
 
+	if (hit_read_page(f, buf, length, offset))
+		return (ssize_t)length;
 	return read_into(f, &iov, 1, length, offset, 0);
 }
 

@@ -184,8 +184,12 @@ static void stop_flushers(struct engine *e)
 	for (u32 i = 0; i < e->all.count; i++)
 		wb_stop(e->all.wb[i]);
 	cache_io_wait(&e->cache);
-	while (e->all.count)
-		wb_destroy(e->all.wb[e->all.count - 1]);
+	while (e->all.count) {
+		struct wb *wb = e->all.wb[e->all.count - 1];
+
+		engine_tell_memory(e, wb->device, true);
+		wb_destroy(wb);
+	}
 }
 
 int engine_destroy_telling(struct engine *e, struct engine_losses *losses)

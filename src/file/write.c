@@ -411,9 +411,9 @@ static int write_shared(struct write *w)
 }
 
 /*
- * Starts write-out of what a DONTCACHE write left, so that it goes when it has landed. A page that the
- * write before is still writing cannot take flight again: as long as the stream goes on, each
- * write comes back to those.
+ * Starts write-out of what a DONTCACHE write left, so that it goes when it has landed. A page
+ * that the write before is still writing cannot take flight again: as long as the stream goes
+ * on, each write comes back to those.
  */
 static void write_behind(struct file *f, u64 offset, u64 end)
 {
@@ -439,7 +439,7 @@ static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 
 	if (f->flags & FILE_SYNC || flags & FILE_IO_DSYNC) {
 		error = inode_sync_range(f->inode, first, last);
-		flushed = inode_flush_device(f->inode);
+		flushed = inode_make_safe(f->inode, true);
 		error = error ? error : flushed;
 		error = error ? error : file_untold_error(f);
 	} else if (flags & FILE_IO_DONTCACHE && !(flags & FILE_IO_NOWAIT)) {
@@ -454,7 +454,7 @@ static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned coun
 {
 	struct inode *inode = f->inode;
 	struct write w = { .inode = inode, .from.iov = iov, .flags = flags };
-	u64 done;
+	u64 done, size = size_now(inode);
 	int rc;
 
 	if (f->flags & FILE_NO_WRITE)
@@ -482,7 +482,10 @@ static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned coun
 		*offset = w.end - length;
 	done = w.position - *offset;
 	if (done) {
-		int error = after_write(f, flags, *offset, w.position);
+		int error;
+
+		inode_changed(inode, w.position > size);
+		error = after_write(f, flags, *offset, w.position);
 
 		if (error)
 			return error;

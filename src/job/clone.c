@@ -192,6 +192,7 @@ static void enter(struct job_dir_stats *s, const struct outcome *out, u64 latenc
 	s->ios++;
 	s->bytes += out->bytes;
 	s->short_ios += out->short_ios;
+	s->last_ns = max_u64(s->last_ns, out->end_ns);
 	hist_add(&s->clat, latency);
 }
 
@@ -211,6 +212,8 @@ static void account(struct clone *c, const struct io *io, const struct outcome *
 	if (io_is_sync(io->kind)) {
 		hist_add(&c->sync_lat, latency);
 		c->sync_ios++;
+		if (c->run->options && c->run->options->live_syncs)
+			hist_add(c->run->options->live_syncs, latency);
 		return;
 	}
 	enter(&c->dir[io->kind], out, latency);

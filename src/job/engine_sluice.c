@@ -3,6 +3,9 @@
  * Our own cache as an engine for jobs: a flat table of paths, each with its inode on one
  * device. Names are looked up in a hash table with chains; nothing depends on its order. An
  * unlinked file lives on until its last close.
+ *
+ * Which device a new file is on is told by its name, as with mounted file systems: each device
+ * but the first has a folder, and the longest folder that a name is in counts.
  */
 #include "job/engine_sluice.h"
 #include "file/file.h"
@@ -20,11 +23,19 @@ struct entry {
 	struct entry *next;
 };
 
+/* Where files are. */
+struct place {
+	unsigned device;
+	u32 block_bytes;
+};
+
 struct table {
 	struct job_engine ops;
 	struct engine *engine;
-	unsigned device;
-	u32 block_bytes;
+	/* of the files in each folder; the first has none and takes what is in no other */
+	struct place place[ENGINE_DEVICES_MAX];
+	const char *folder[ENGINE_DEVICES_MAX];
+	u32 mounts;
 	struct mutex lock; /* protects the chains and entries */
 	struct entry *bucket[BUCKETS];
 };
@@ -60,10 +71,68 @@ static struct entry **slot_of(struct table *t, const char *path)
 	return at;
 }
 
+/* Past what stands for nothing at the start of a component: '/' and "./". */
+static const char *skip_nothing(const char *s)
+{
+	while (*s == '/' || (*s == '.' && (s[1] == '/' || !s[1])))
+		s++;
+	return s;
+}
+
+/* How many bytes of `path` say that it is in `folder`; 0: it is not. */
+static size_t depth_in(const char *path, const char *folder)
+{
+	const char *start = path;
+
+	if ((*path == '/') != (*folder == '/'))
+		return 0;
+	for (;;) {
+		size_t n;
+
+		path = skip_nothing(path);
+		folder = skip_nothing(folder);
+		if (!*folder)
+			return *path ? (size_t)(path - start) : 0;
+		n = strcspn(folder, "/");
+		if (strcspn(path, "/") != n || strncmp(path, folder, n) != 0)
+			return 0;
+		path += n;
+		folder += n;
+	}
+}
+
+u32 engine_sluice_mount_of(const char *path, const char *const *mounts, u32 count)
+{
+	size_t deepest = 0;
+	u32 best = 0;
+
+	for (u32 i = 1; i < count; i++) {
+		size_t depth = depth_in(path, mounts[i]);
+
+		if (depth > deepest) {
+			best = i;
+			deepest = depth;
+		}
+	}
+	return best;
+}
+
+int engine_sluice_mount(struct job_engine *je, const char *path, unsigned device, u32 block_bytes)
+{
+	struct table *t = table_of(je);
+
+	if (t->mounts == ENGINE_DEVICES_MAX)
+		return -ENOSPC;
+	t->folder[t->mounts] = path;
+	t->place[t->mounts++] = (struct place){ device, block_bytes };
+	return 0;
+}
+
 /* The entry of a path, made if asked for. With the lock held. */
 static int find_entry(struct table *t, const char *path, bool create, struct entry **out)
 {
 	struct entry **at = slot_of(t, path), *e = *at;
+	const struct place *on;
 	int rc;
 
 	*out = e;
@@ -75,7 +144,8 @@ static int find_entry(struct table *t, const char *path, bool create, struct ent
 	if (!e)
 		return -ENOMEM;
 	e->path = strdup(path);
-	rc = e->path ? inode_create(t->engine, t->device, t->block_bytes, &e->inode) : -ENOMEM;
+	on = &t->place[engine_sluice_mount_of(path, t->folder, t->mounts)];
+	rc = e->path ? inode_create(t->engine, on->device, on->block_bytes, &e->inode) : -ENOMEM;
 	if (rc) {
 		free(e->path);
 		free(e);
@@ -276,8 +346,7 @@ int engine_sluice_create(struct engine *e, unsigned device, u32 block_bytes,
 				      .sync_range = sluice_sync_range,
 				      .allocate = sluice_allocate };
 	t->engine = e;
-	t->device = device;
-	t->block_bytes = block_bytes;
+	t->place[t->mounts++] = (struct place){ device, block_bytes };
 	mutex_init(&t->lock, RANK_NAMESPACE);
 	*out = &t->ops;
 	return 0;

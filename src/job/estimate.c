@@ -61,10 +61,10 @@ static void take_clone(struct sized_list *l, const struct job *j, u32 clone)
 	files_plan_finish(&plans);
 }
 
-u64 jobs_file_bytes(const struct jobs *j)
+void jobs_each_file(const struct jobs *j, void (*each)(void *ctx, const char *path, u64 bytes),
+		    void *ctx)
 {
 	struct sized_list l = { 0 };
-	u64 sum = 0;
 
 	for (size_t i = 0; i < j->count; i++) {
 		/* Clones that share named files all plan the same. */
@@ -79,10 +79,23 @@ u64 jobs_file_bytes(const struct jobs *j)
 		qsort(l.item, l.count, sizeof(*l.item), by_path);
 	for (size_t i = 0; i < l.count; i++)
 		if (i + 1 == l.count || strcmp(l.item[i].path, l.item[i + 1].path))
-			sum += l.item[i].size;
+			each(ctx, l.item[i].path, l.item[i].size);
 	for (size_t i = 0; i < l.count; i++)
 		free(l.item[i].path);
 	free(l.item);
+}
+
+static void add_bytes(void *sum, const char *path, u64 bytes)
+{
+	(void)path;
+	*(u64 *)sum += bytes;
+}
+
+u64 jobs_file_bytes(const struct jobs *j)
+{
+	u64 sum = 0;
+
+	jobs_each_file(j, add_bytes, &sum);
 	return sum;
 }
 

@@ -48,7 +48,10 @@ const char *jobs_note(const struct jobs *j, size_t i);
 
 /* -EINVAL when a job's blocks cannot be: larger than its size, or direct and in part of a block. */
 int jobs_check_blocks(const struct jobs *j, u32 block_bytes, struct err *e);
-/* Bytes of all distinct files the jobs name, to check against a machine. */
+/* Calls each() with every distinct file the jobs name and its bytes, to check against a machine. */
+void jobs_each_file(const struct jobs *j, void (*each)(void *ctx, const char *path, u64 bytes),
+		    void *ctx);
+/* Their bytes together. */
 u64 jobs_file_bytes(const struct jobs *j);
 /* The longest the jobs can take by their own word (runtime + ramp_time + startdelay), 0 if open. */
 u64 jobs_duration_ns(const struct jobs *j);
@@ -64,6 +67,7 @@ struct job_samples {
 struct job_dir_stats {
 	u64 ios, bytes, short_ios;
 	u64 runtime_ns;   /* of the slowest clone, ramp time not counted */
+	u64 last_ns;      /* world time at which the last I/O ended */
 	struct hist clat; /* completion latency: of the call, as fio's clat for sync engines */
 	struct job_samples bw, iops; /* KiB and I/Os a second; of rows only */
 };
@@ -127,7 +131,8 @@ struct jobs_options {
 	/* [JOB_DIRS], or NULL: each I/O is entered here too as it ends, for somebody who looks on
 	 * while the jobs run. In the simulated world only, where tasks take turns. */
 	struct job_dir_stats *live;
-	struct jobs_stop *stop; /* or NULL */
+	struct jobs_stop *stop;  /* or NULL */
+	struct hist *live_syncs; /* likewise, of fsyncs, or NULL */
 };
 
 /*
@@ -138,6 +143,9 @@ struct jobs_options {
 int jobs_run(const struct jobs *j, struct job_engine *engine, const struct jobs_options *o,
 	     struct job_results *out);
 void job_results_finish(struct job_results *r);
+/* Where the job of a row stands, "FILE:LINE". Returns buf. */
+const char *job_result_place(const struct jobs *j, const struct job_result *r, char *buf,
+			     size_t size);
 /* Writes the logs that jobs asked for, named and written as fio's, into the current folder.
  * 0, or a negative errno with `e` naming the file. */
 int job_results_write_logs(const struct job_results *r, struct err *e);

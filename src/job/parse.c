@@ -11,6 +11,7 @@
  * which says how to read the others. A job is a plain structure that starts as a copy of
  * the global one.
  */
+#include "base/infile.h"
 #include "job/jobs.h"
 #include "job/number.h"
 #include <errno.h>
@@ -248,7 +249,7 @@ static int parse_include(struct parser *p, const struct input *in, int line, cha
 		return rc;
 	if (rc)
 		return err_set(p->e, in->path, line, "include %s: %s", path,
-			       rc == -EILSEQ ? "this is not a text" : strerror(-rc));
+			       rc == -EILSEQ ? "this is not a text" : infile_error(rc));
 	return parse_lines(p, &included);
 }
 
@@ -333,7 +334,7 @@ int jobs_load_as(const char *path, const struct jobs_reading *how, struct jobs *
 	int rc = read_text_file(path, &text);
 
 	if (rc) {
-		err_set(e, path, 0, "%s", rc == -EILSEQ ? "this is not a text" : strerror(-rc));
+		err_set(e, path, 0, "%s", rc == -EILSEQ ? "this is not a text" : infile_error(rc));
 		return rc;
 	}
 	rc = jobs_parse_as(path, text, how, out, e);

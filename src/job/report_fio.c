@@ -221,7 +221,7 @@ static json_t *job_json(const struct job_results *all, const struct job_result *
 
 static json_t *disk_json(const struct report_disk *d)
 {
-	json_t *o = json_object(), *list = json_array();
+	json_t *o = json_object();
 
 	o = with(o, "name", json_string(d->name));
 	o = with(o, "read_ios", number(d->reads));
@@ -231,10 +231,18 @@ static json_t *disk_json(const struct report_disk *d)
 	o = with(o, "read_ticks", number(0));
 	o = with(o, "write_ticks", number(0));
 	o = with(o, "in_queue", number(0));
-	o = with(o, "util", json_real(100 * rate(d->busy_ns, d->elapsed_ns) / NSEC_PER_SEC));
-	if (!list || json_array_append_new(list, o)) {
-		json_decref(list);
-		return NULL;
+	return with(o, "util", json_real(100 * rate(d->busy_ns, d->elapsed_ns) / NSEC_PER_SEC));
+}
+
+static json_t *disks_json(const struct report_disk *d)
+{
+	json_t *list = json_array();
+
+	for (; d && list; d = d->next) {
+		if (json_array_append_new(list, disk_json(d))) {
+			json_decref(list);
+			list = NULL;
+		}
 	}
 	return list;
 }
@@ -289,7 +297,7 @@ static json_t *document(const struct jobs *jobs, const struct job_results *r,
 	o = with(o, "jobs", list);
 	if (cache)
 		o = with(o, "sluice cache", cache_json(cache));
-	return disk ? with(o, "disk_util", disk_json(disk)) : o;
+	return disk ? with(o, "disk_util", disks_json(disk)) : o;
 }
 
 int report_fio_json(FILE *out, const struct jobs *jobs, const struct job_results *r,

@@ -13,6 +13,7 @@
 struct report_disk {
 	const char *name;
 	u64 reads, writes, busy_ns, elapsed_ns;
+	const struct report_disk *next; /* the other devices, or NULL */
 };
 
 /* What a page cache of ours did meanwhile. */

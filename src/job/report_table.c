@@ -155,12 +155,11 @@ void report_fio_table(FILE *out, const struct job_results *r, const struct repor
 			if (r->rows[i].dir[dir].ios)
 				print_percentiles(out, &r->rows[i], names[dir],
 						  &r->rows[i].dir[dir].clat);
-	if (disk)
-		fprintf(out, "\n%s: %llu reads, %llu writes, busy %.0f %% of the time\n",
-			disk->name, (unsigned long long)disk->reads,
-			(unsigned long long)disk->writes,
-			disk->elapsed_ns ? 100.0 * (double)disk->busy_ns / (double)disk->elapsed_ns
-					 : 0);
+	for (const struct report_disk *d = disk; d; d = d->next)
+		fprintf(out, "%s%s: %llu reads, %llu writes, busy %.0f %% of the time\n",
+			d == disk ? "\n" : "", d->name, (unsigned long long)d->reads,
+			(unsigned long long)d->writes,
+			d->elapsed_ns ? 100.0 * (double)d->busy_ns / (double)d->elapsed_ns : 0);
 	if (cache)
 		print_cache(out, cache);
 }

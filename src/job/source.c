@@ -5,12 +5,14 @@
  * and values are pointers into them. Where a line came from is an index into a table
  * of origins, so that a job can say it of each of its options in four bytes.
  */
+#include "base/infile.h"
 #include "job/jobs.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FILE_MAX_BYTES (16u << 20)
 
@@ -99,12 +101,17 @@ static int read_stream(FILE *f, char **out)
 
 int read_text_file(const char *path, char **out)
 {
-	FILE *f = fopen(path, "r");
+	int fd = infile_open(path), rc;
 	char *text = NULL;
-	int rc;
+	FILE *f;
 
-	if (!f)
-		return -errno;
+	if (fd < 0)
+		return fd;
+	f = fdopen(fd, "r");
+	if (!f) {
+		close(fd);
+		return -ENOMEM;
+	}
 	rc = read_stream(f, &text);
 	fclose(f);
 	if (rc) {

@@ -17,6 +17,7 @@ static void add_direction(struct job_dir_stats *into, const struct job_dir_stats
 	into->bytes += from->bytes;
 	into->short_ios += from->short_ios;
 	into->runtime_ns = max_u64(into->runtime_ns, from->runtime_ns);
+	into->last_ns = max_u64(into->last_ns, from->last_ns);
 	hist_merge(&into->clat, &from->clat);
 }
 
@@ -148,4 +149,13 @@ void job_results_total(const struct job_results *r, enum job_dir dir, struct job
 	hist_init(&out->clat);
 	for (size_t i = 0; i < r->count; i++)
 		add_direction(out, &r->rows[i].dir[dir]);
+}
+
+const char *job_result_place(const struct jobs *j, const struct job_result *r, char *buf,
+			     size_t size)
+{
+	const struct origin_line *at = &j->origins[r->job->at];
+
+	snprintf(buf, size, "%s:%d", at->file, at->line);
+	return buf;
 }

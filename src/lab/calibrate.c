@@ -21,6 +21,7 @@
  * result is the median over the rounds.
  */
 #include "lab/calibrate.h"
+#include "base/bits.h"
 #include "base/rng.h"
 #include "world/world.h"
 #include <errno.h>
@@ -28,6 +29,7 @@
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -417,4 +419,32 @@ int calibrate(struct calibration *c, const char *folder, unsigned rounds, struct
 	if (error)
 		err_set(e, folder, 0, "%s", strerror(-error));
 	return error;
+}
+
+#define FRESH_PARTS 32
+
+int calibrate_fresh(struct calibration *c, u64 bytes, struct err *e)
+{
+	size_t part = (size_t)round_down(bytes / FRESH_PARTS, PAGE_SIZE), size = part * FRESH_PARTS;
+	double ns[FRESH_PARTS], sum_ns = 0;
+	volatile char *memory;
+
+	assert(part);
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return err_set(e, NULL, 0, "no room for fresh memory: %s", strerror(errno));
+	madvise((void *)memory, size, MADV_NOHUGEPAGE);
+	for (unsigned i = 0; i < FRESH_PARTS; i++) {
+		u64 start = world_now_real();
+
+		for (size_t at = i * part; at < (i + 1) * part; at += PAGE_SIZE)
+			memory[at] = 1;
+		ns[i] = (double)(world_now_real() - start) / (double)(part / PAGE_SIZE);
+		sum_ns += ns[i];
+	}
+	munmap((void *)memory, size);
+	c->cost[COST_PAGE] = summary(ns, FRESH_PARTS);
+	c->cost[COST_PAGE].ns = sum_ns / FRESH_PARTS; /* slow parts count, however few */
+	c->fresh_bytes = size;
+	return 0;
 }

@@ -29,6 +29,7 @@ enum whole {
 
 struct calibration {
 	struct measured cost[COST_MAX], whole[WHOLE_MAX];
+	u64 fresh_bytes; /* page_ns is that of so much memory nobody used; 0: of used memory */
 };
 
 /*
@@ -36,6 +37,11 @@ struct calibration {
  * `e` set.
  */
 int calibrate(struct calibration *c, const char *folder, unsigned rounds, struct err *e);
+/*
+ * Measures page_ns over again: of so many bytes of memory new to this process. A virtual machine's
+ * host takes back what has long been free, and then a page costs many times as much.
+ */
+int calibrate_fresh(struct calibration *c, u64 bytes, struct err *e);
 /* What the lab charges unless it is told. */
 double calibrate_default(enum cost cost);
 /* How a cost is measured, or why it is not. */

@@ -6,6 +6,7 @@
  * steps: what the lab would charge for them.
  */
 #include "base/outfile.h"
+#include "base/units.h"
 #include "lab/calibrate.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -33,10 +34,12 @@ static const char *const methods[COST_MAX] = {
 	[COST_EVICT] = "a page's share of posix_fadvise(POSIX_FADV_DONTNEED)",
 	[COST_SUBMIT] = "CPU time of the thread in a direct pread(), without the call itself",
 	[COST_COMPLETE] = "not measured: an interrupt's CPU time is on no process's account",
+	[COST_ESTIMATE] =
+		"not measured: in a trace of bdi_dirty_ratelimit two CPUs' updates follow so",
 	[COST_WAKE] = "from waking a thread by a futex until it runs",
 };
 
-_Static_assert(COST_MAX == 11, "a new cost needs a method, and a place in whole calls");
+_Static_assert(COST_MAX == 12, "a new cost needs a method, and a place in whole calls");
 
 static const struct {
 	const char *about;
@@ -89,8 +92,13 @@ double calibrate_sum(const struct calibration *c, enum whole w)
 static void print_cost(FILE *out, const struct calibration *c, enum cost cost)
 {
 	const struct measured *m = &c->cost[cost];
+	char text[UNITS_TEXT_MAX];
 
-	fprintf(out, "# %s", methods[cost]);
+	if (cost == COST_PAGE && c->fresh_bytes)
+		fprintf(out, "# the mean of touching %s of memory that nobody used",
+			units_print_bytes(text, c->fresh_bytes));
+	else
+		fprintf(out, "# %s", methods[cost]);
 	if (m->known)
 		fprintf(out, " (half of the rounds: %.0f to %.0f; default %.0f)\n%s = %.0f\n",
 			m->low_ns, m->high_ns, costs[cost].standard, costs[cost].key, m->ns);

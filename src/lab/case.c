@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A case is a policy and what it does differently from the experiment. All its keys
- * but `policy`, `title` and `skip_phase` can also be set from the command line, so
+ * but `policy`, `title`, `skip_phase` and `after` can also be set from the command line, so
  * one function sets one key, wherever it was written:
  *
  *	accounting = page		a choice of the policy
@@ -61,29 +61,28 @@ static int read_skips(const struct experiment *x, struct experiment_case *c, con
 	return error;
 }
 
-/* "phase.load.job", "phase.load.device.iops" */
+/* "phase.load.job", "phase.load.device.iops", "phase.load.vm.dirty_bytes" */
 static int set_phase(struct experiment *x, struct experiment_case *c, const char *key,
 		     const char *value, const struct origin *at, struct err *e)
 {
 	const char *name = key + strlen("phase."), *dot = strchr(name, '.');
-	bool device = dot && !strncmp(dot, ".device.", 8);
+	struct setting new;
+	int is = dot ? experiment_phase_key(x, dot + 1, value, at, &new, e) : 0, phase;
 	char copy[128];
-	int phase;
 
-	if (!device && (!dot || strcmp(dot, ".job") != 0))
+	if (is < 0)
+		return is;
+	if (!is && (!dot || strcmp(dot, ".job") != 0))
 		return origin_error(e, at,
-				    "unknown key \"%s\": of a phase only phase.NAME.job and "
-				    "phase.NAME.device.KEY can be set",
+				    "unknown key \"%s\": of a phase only phase.NAME.job, "
+				    "phase.NAME.device.KEY and phase.NAME.vm.KEY can be set",
 				    key);
 	snprintf(copy, sizeof(copy), "%.*s", (int)(dot - name), name);
 	phase = experiment_phase(x, copy);
 	if (phase < 0)
 		return origin_error(e, at, "\"%s\" names a phase there is not", key);
-	if (device) {
-		struct setting new = { "device", dot + 8, value, *at };
-
+	if (is)
 		return experiment_phase_setting(&c->phase_settings[phase], &new, e);
-	}
 	c->job_at[phase] = *at;
 	/* What a person typed in a shell is seen from where the shell is. */
 	return experiment_load_jobs(x, value, at->line ? at->file : NULL, at, &c->jobs[phase], e);
@@ -92,23 +91,15 @@ static int set_phase(struct experiment *x, struct experiment_case *c, const char
 static int set_setting(struct experiment *x, struct experiment_case *c, const char *key,
 		       const char *value, const struct origin *at, struct err *e)
 {
-	const char *dot = strchr(key, '.');
-	const char *section = experiment_keep(x, strndup(key, (size_t)(dot - key)));
-	struct setting new = { section, dot + 1, value, *at };
+	struct setting new = { .value = value, .at = *at };
+	char *section;
+	int error = setting_address(&x->settings, key, at, &section, &new.key, e);
 
-	if (!section)
+	if (error)
+		return error;
+	new.section = experiment_keep(x, section);
+	if (!new.section)
 		return experiment_no_memory(e);
-	if (!setup_has_section(section)) {
-		const char *known[8], *near;
-		size_t count = 0;
-
-		for (; setup_section(count) && count < ARRAY_SIZE(known); count++)
-			known[count] = setup_section(count);
-		near = err_nearest(section, known, count);
-		return origin_error(e, at, "\"%s\" is in no section there is%s%s%s", key,
-				    near ? "; did you mean \"" : "", near ? near : "",
-				    near ? ".\"?" : "");
-	}
 	return settings_add(&c->settings, &new) ? experiment_no_memory(e) : 0;
 }
 
@@ -129,8 +120,8 @@ int case_set(struct experiment *x, struct experiment_case *c, const char *key, c
 /* The keys a case may have that are no choices of a policy, for "did you mean". */
 static int refuse_key(const struct ini_entry *entry, const struct origin *at, struct err *e)
 {
-	const char *known[32] = { "policy", "title", "skip_phase" }, *near;
-	size_t count = 3;
+	const char *known[32] = { "policy", "title", "skip_phase", "after" }, *near;
+	size_t count = 4;
 
 	for (size_t i = 0; policy_key(i) && count < ARRAY_SIZE(known); i++)
 		known[count++] = policy_key(i);
@@ -162,6 +153,8 @@ int case_read(struct experiment *x, struct experiment_case *c, struct ini_sectio
 			c->title = entry->value;
 		else if (!strcmp(entry->key, "skip_phase"))
 			error = read_skips(x, c, entry->value, &at, e);
+		else if (!strcmp(entry->key, "after"))
+			c->after_list = entry->value, c->after_line = entry->line;
 		else if (!strchr(entry->key, '.') && !policy_has_key(entry->key))
 			error = refuse_key(entry, &at, e);
 		else
@@ -172,35 +165,124 @@ int case_read(struct experiment *x, struct experiment_case *c, struct ini_sectio
 	return 0;
 }
 
+int case_find_after(const struct experiment *x, struct experiment_case *c, struct err *e)
+{
+	struct origin at = { x->path, c->after_line };
+	char *copy, *rest;
+	int error = 0;
+
+	if (!c->after_list)
+		return 0;
+	copy = rest = strdup(c->after_list);
+	if (!copy)
+		return experiment_no_memory(e);
+	for (char *name; !error && (name = strsep(&rest, ", "));) {
+		const struct experiment_case *other = experiment_find(x, name);
+
+		if (!*name)
+			continue;
+		if (!other || other == c)
+			error = origin_error(e, &at, "after names \"%s\", no other case", name);
+		else if (c->after_count == AFTER_MAX)
+			error = origin_error(e, &at, "a case can be after %d others at most",
+					     AFTER_MAX);
+		else
+			c->after[c->after_count++] = (size_t)(other - x->cases);
+	}
+	free(copy);
+	return error;
+}
+
+struct fitting {
+	const struct setup *setup;
+	u64 bytes[ENGINE_DEVICES_MAX];
+	u32 files[ENGINE_DEVICES_MAX];
+};
+
+static void add_file(void *ctx, const char *path, u64 bytes)
+{
+	struct fitting *f = ctx;
+	size_t i = (size_t)(setup_device_of(f->setup, path) - f->setup->device);
+
+	f->bytes[i] += bytes;
+	f->files[i]++;
+}
+
+/* The files of one phase's jobs fit on the devices they are on, and blocks into files. */
+static int check_fit(const struct setup *s, const struct jobs *jobs, const char *phase,
+		     const struct origin *at, struct err *e)
+{
+	char need[UNITS_TEXT_MAX], have[UNITS_TEXT_MAX];
+	struct fitting f = { .setup = s };
+	u32 block_bytes = PAGE_SIZE;
+
+	jobs_each_file(jobs, add_file, &f);
+	for (u32 i = 0; i < s->device_count; i++) {
+		const struct setup_device *d = &s->device[i];
+
+		if (f.files[i])
+			block_bytes = (u32)min_u64(block_bytes, d->block_bytes);
+		if (!d->size_bytes || f.bytes[i] <= d->size_bytes)
+			continue;
+		return origin_error(e, at, "the files of phase \"%s\" have %s, but %s%s holds %s",
+				    phase, units_print_bytes(need, f.bytes[i]),
+				    i ? "device " : "the device", d->name,
+				    units_print_bytes(have, d->size_bytes));
+	}
+	return jobs_check_blocks(jobs, block_bytes, e);
+}
+
+void case_mark_devices(const struct experiment *x, const struct experiment_case *c, bool *used)
+{
+	struct fitting f = { .setup = &c->setup };
+
+	for (size_t i = 0; i < x->phase_count; i++)
+		if (experiment_jobs(x, c, i))
+			jobs_each_file(experiment_jobs(x, c, i), add_file, &f);
+	for (u32 i = 0; i < c->setup.device_count; i++)
+		used[i] |= f.files[i] > 0;
+}
+
 static int check_jobs_fit(const struct experiment *x, const struct experiment_case *c,
 			  struct err *e)
 {
-	char need[UNITS_TEXT_MAX], have[UNITS_TEXT_MAX];
+	int error = 0;
 
-	for (size_t i = 0; i < x->phase_count; i++) {
+	for (size_t i = 0; i < x->phase_count && !error; i++) {
 		const struct jobs *jobs = experiment_jobs(x, c, i);
-		u64 bytes = jobs ? jobs_file_bytes(jobs) : 0;
 
-		if (jobs && jobs_check_blocks(jobs, c->setup.block_bytes, e))
-			return -EINVAL;
-		if (!c->setup.device_size_bytes || bytes <= c->setup.device_size_bytes)
-			continue;
-		return origin_error(e, c->jobs[i] ? &c->job_at[i] : &x->phases[i].job_at,
-				    "the files of phase \"%s\" have %s, but the device holds %s",
-				    x->phases[i].name, units_print_bytes(need, bytes),
-				    units_print_bytes(have, c->setup.device_size_bytes));
+		if (jobs)
+			error = check_fit(&c->setup, jobs, x->phases[i].name,
+					  c->jobs[i] ? &c->job_at[i] : &x->phases[i].job_at, e);
 	}
-	return 0;
+	return error;
 }
 
-/* Reads the device as it is during phase i; `all` are the settings of the whole case. */
-static int check_phase_device(const struct experiment *x, struct experiment_case *c, size_t i,
-			      const struct settings *all, struct err *e)
+static void forget_devices(struct experiment_case *c)
+{
+	for (size_t i = 0; i < PHASES_MAX; i++) {
+		free(c->phase_devices[i]);
+		c->phase_devices[i] = NULL;
+	}
+}
+
+void case_finish(struct experiment_case *c)
+{
+	forget_devices(c);
+	settings_finish(&c->settings);
+	for (size_t i = 0; i < PHASES_MAX; i++)
+		settings_finish(&c->phase_settings[i]);
+}
+
+/* Reads device and vm as they are during phase i; `all` are the settings of the whole case. */
+static int check_phase(const struct experiment *x, struct experiment_case *c, size_t i,
+		       const struct settings *all, struct err *e)
 {
 	struct settings s = { 0 };
 	struct setup setup;
 	int error;
 
+	c->phase_vm[i] = c->setup.vm;
 	if (!x->phases[i].settings.count && !c->phase_settings[i].count)
 		return 0;
 	error = settings_append(&s, all);
@@ -213,9 +295,14 @@ static int check_phase_device(const struct experiment *x, struct experiment_case
 	else
 		error = setup_read(&setup, &s, x->path, e);
 	settings_finish(&s);
-	if (!error)
-		c->phase_device[i] = setup.device;
-	return error;
+	if (error)
+		return error;
+	c->phase_vm[i] = setup.vm;
+	c->phase_devices[i] = calloc(setup.device_count, sizeof(setup.device[0]));
+	if (!c->phase_devices[i])
+		return experiment_no_memory(e);
+	memcpy(c->phase_devices[i], setup.device, setup.device_count * sizeof(setup.device[0]));
+	return 0;
 }
 
 int case_check(const struct experiment *x, struct experiment_case *c, struct err *e)
@@ -226,6 +313,7 @@ int case_check(const struct experiment *x, struct experiment_case *c, struct err
 	if (c->skip[x->measured])
 		return origin_error(e, &c->at, "case \"%s\" skips the phase that is measured",
 				    c->name);
+	forget_devices(c);
 	error = settings_append(&all, &x->settings);
 	if (!error)
 		error = settings_append(&all, &c->settings);
@@ -234,7 +322,7 @@ int case_check(const struct experiment *x, struct experiment_case *c, struct err
 	else
 		error = setup_read(&c->setup, &all, x->path, e);
 	for (size_t i = 0; i < x->phase_count && !error; i++)
-		error = check_phase_device(x, c, i, &all, e);
+		error = check_phase(x, c, i, &all, e);
 	settings_finish(&all);
 	return error ? error : check_jobs_fit(x, c, e);
 }

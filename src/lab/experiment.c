@@ -9,6 +9,7 @@
  * the few that must be made (paths, halves of dotted keys) are kept beside them.
  */
 #include "lab/experiment.h"
+#include "base/infile.h"
 #include "base/units.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -98,7 +99,7 @@ int experiment_load_jobs(struct experiment *x, const char *path, const char *bes
 	error = access(full, R_OK) ? -errno : jobs_load(full, &jobs, e);
 	if (error) {
 		origin_error(e, at, "the job file \"%s\" cannot be read: %s", full,
-			     strerror(-error));
+			     infile_error(error));
 		free(full);
 		return error;
 	}
@@ -159,6 +160,8 @@ static int check_section(const struct ini *ini, const struct ini_section *s, boo
 			return 0;
 		known[count++] = plain_sections[i];
 	}
+	if (setup_has_section(s->name)) /* [device NAME] */
+		return setup_check_section(s->name, &(struct origin){ ini->path, s->line }, e);
 	for (size_t i = 0; whole && i < ARRAY_SIZE(named_sections); i++) {
 		const char *name = named(s, named_sections[i]);
 
@@ -174,7 +177,7 @@ static int check_section(const struct ini *ini, const struct ini_section *s, boo
 		       near ? "; did you mean [" : "", near ? near : "", near ? "]?" : "");
 }
 
-/* Every section is known and stands once. `whole`: an experiment, not a machine file. */
+/* Every section is known and stands once, as does every key. `whole`: not a machine file. */
 static int check_sections(const struct ini *ini, bool whole, struct err *e)
 {
 	for (size_t i = 0; i < ini->section_count; i++) {
@@ -187,6 +190,8 @@ static int check_sections(const struct ini *ini, bool whole, struct err *e)
 				return err_set(e, ini->path, s->line,
 					       "section [%s] stands twice, first on line %d",
 					       s->name, ini->sections[j].line);
+		if (ini_refuse_duplicates(ini, s, named(s, "phase") ? "line" : NULL, e))
+			return -EINVAL;
 	}
 	return 0;
 }
@@ -233,7 +238,7 @@ static int read_machine(struct experiment *x, const struct ini_entry *entry, str
 		err_set(e, NULL, 0, "%s", inner.text);
 	else if (error)
 		origin_error(e, &at, "the machine file \"%s\" cannot be read: %s", path,
-			     strerror(-error));
+			     infile_error(error));
 	return error;
 }
 
@@ -329,25 +334,58 @@ static int read_flag(const struct experiment *x, struct ini_section *s, const ch
 		       entry->value);
 }
 
+/* "linger = 600ms": in Linux the device goes on while a tool sets about reading its counters. */
+static int read_linger(const struct experiment *x, struct phase *p, struct ini_section *s,
+		       struct err *e)
+{
+	const struct ini_entry *entry = ini_get(s, "linger");
+
+	if (!entry || !units_parse_time(entry->value, NSEC_PER_SEC, &p->linger_ns))
+		return 0;
+	return err_set(e, x->path, entry->line, "linger cannot be \"%s\", only a time, as 600ms",
+		       entry->value);
+}
+
+int experiment_phase_key(struct experiment *x, const char *key, const char *value,
+			 const struct origin *at, struct setting *out, struct err *e)
+{
+	char *section;
+	int error;
+
+	if (strncmp(key, "device.", 7) != 0 && strncmp(key, "vm.", 3) != 0)
+		return 0;
+	*out = (struct setting){ .value = value, .at = *at };
+	error = setting_address(&x->settings, key, at, &section, &out->key, e);
+	if (error)
+		return error;
+	out->section = experiment_keep(x, section);
+	return out->section ? 1 : experiment_no_memory(e);
+}
+
 int experiment_phase_setting(struct settings *to, const struct setting *new, struct err *e)
 {
-	if (!strcmp(new->key, "model"))
-		return origin_error(e, &new->at, "a phase cannot change the model of the device");
+	static const char *const fixed[] = { "model", "size", "block_bytes", "mount" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+		if (strcmp(new->section, "vm") != 0 && !strcmp(new->key, fixed[i]))
+			return origin_error(e, &new->at,
+					    "a phase cannot change the %s of the device", fixed[i]);
 	return settings_add(to, new) ? experiment_no_memory(e) : 0;
 }
 
 /* "device.iops = 10000" in a phase: the device is so while the phase lasts. */
-static int read_phase_device(struct experiment *x, struct phase *p, struct ini_section *s,
-			     struct err *e)
+static int read_phase_settings(struct experiment *x, struct phase *p, struct ini_section *s,
+			       struct err *e)
 {
 	for (size_t i = 0; i < s->entry_count; i++) {
 		struct ini_entry *entry = &s->entries[i];
-		struct setting new = { "device",
-				       entry->key + strlen("device."),
-				       entry->value,
-				       { x->path, entry->line } };
+		const struct origin at = { x->path, entry->line };
+		struct setting new;
+		int is = experiment_phase_key(x, entry->key, entry->value, &at, &new, e);
 
-		if (strncmp(entry->key, "device.", 7) != 0)
+		if (is < 0)
+			return is;
+		if (!is)
 			continue;
 		entry->used = true;
 		if (experiment_phase_setting(&p->settings, &new, e))
@@ -358,8 +396,9 @@ static int read_phase_device(struct experiment *x, struct phase *p, struct ini_s
 
 static int read_phase(struct experiment *x, struct ini_section *s, struct err *e)
 {
-	static const char *const known[] = { "job", "line", "measure", "sync_after",
-					     "drop_caches_after" };
+	static const char *const known[] = {
+		"job", "line", "measure", "sync_after", "drop_caches_after", "linger"
+	};
 	struct phase *p = &x->phases[x->phase_count];
 	int error;
 
@@ -373,9 +412,11 @@ static int read_phase(struct experiment *x, struct ini_section *s, struct err *e
 	    read_flag(x, s, "sync_after", &p->sync_after, e) ||
 	    read_flag(x, s, "drop_caches_after", &p->drop_caches_after, e))
 		return -EINVAL;
-	error = read_phase_jobs(x, p, s, e);
+	error = read_linger(x, p, s, e);
 	if (!error)
-		error = read_phase_device(x, p, s, e);
+		error = read_phase_jobs(x, p, s, e);
+	if (!error)
+		error = read_phase_settings(x, p, s, e);
 	if (!error)
 		error = ini_refuse_unused(&x->ini, s, known, ARRAY_SIZE(known), e);
 	return error;
@@ -494,8 +535,10 @@ static int load(struct experiment *x, struct err *e)
 	if (!error)
 		error = match_references(x, e);
 	for (size_t i = 0; !error && i < x->case_count; i++)
+		error = case_find_after(x, &x->cases[i], e);
+	for (size_t i = 0; !error && i < x->case_count; i++)
 		error = case_check(x, &x->cases[i], e);
-	return error;
+	return error ? error : experiment_take_notes(x, e);
 }
 
 int experiment_load(struct experiment *x, const char *path, struct err *e)
@@ -519,11 +562,8 @@ void experiment_finish(struct experiment *x)
 		jobs_free(x->loaded[i].jobs);
 		free(x->loaded[i].path);
 	}
-	for (size_t i = 0; i < x->case_count; i++) {
-		settings_finish(&x->cases[i].settings);
-		for (size_t p = 0; p < PHASES_MAX; p++)
-			settings_finish(&x->cases[i].phase_settings[p]);
-	}
+	for (size_t i = 0; i < x->case_count; i++)
+		case_finish(&x->cases[i]);
 	for (size_t i = 0; i < x->string_count; i++)
 		free(x->strings[i]);
 	free(x->loaded);

@@ -35,14 +35,15 @@
 /* The facts of a case that the sentences share. */
 struct facts {
 	const struct series *s;
+	const struct setup *setup;
 	const struct policy *policy;
 	const struct engine_stats *before, *after;
 	double seconds;
 	double first_sleep_s; /* < 0: never */
 	double sleep_s, in_calls;
-	double busy_before, busy; /* until and since the first sleep, 0..1 */
-	size_t first_sleep;       /* the point at or after it, or 0 */
-	u64 written_bytes;        /* by the jobs */
+	double busy;        /* of the busiest device, since the first sleep, 0..1 */
+	size_t first_sleep; /* the point at or after it, or 0 */
+	u64 written_bytes;  /* by the jobs */
 };
 
 const char *verdict_name(enum verdict v)
@@ -70,13 +71,24 @@ static size_t point_at(const struct series *s, u64 when_ns)
 	return i;
 }
 
-static double busy_share(const struct series *s, size_t from, size_t to)
+static double busy_of(const struct series *s, u32 device, size_t from, size_t to)
 {
 	const struct series_point *a = &s->points[from], *b = &s->points[to];
 
 	if (b->t_ns == a->t_ns)
 		return 0;
-	return (double)(b->device.busy_ns - a->device.busy_ns) / (double)(b->t_ns - a->t_ns);
+	return (double)(b->device[device].busy_ns - a->device[device].busy_ns) /
+	       (double)(b->t_ns - a->t_ns);
+}
+
+/* Of several devices the busiest one decides. */
+static double busy_share(const struct series *s, size_t from, size_t to)
+{
+	double most = 0;
+
+	for (u32 i = 0; i < s->device_count; i++)
+		most = fmax(most, busy_of(s, i, from, to));
+	return most;
 }
 
 static void find_facts(const struct lab_result *r, struct facts *f)
@@ -86,6 +98,7 @@ static void find_facts(const struct lab_result *r, struct facts *f)
 	double calls_ns = s->in_syncs_ns;
 
 	*f = (struct facts){ .s = s, .policy = &r->c->policy, .first_sleep_s = -1 };
+	f->setup = &r->c->setup;
 	f->before = &s->points[0].engine;
 	f->after = &last->engine;
 	f->seconds = (double)last->t_ns / NSEC_PER_SEC;
@@ -100,7 +113,6 @@ static void find_facts(const struct lab_result *r, struct facts *f)
 		f->first_sleep_s =
 			(double)(f->after->first_throttle_ns - s->started_ns) / NSEC_PER_SEC;
 		f->first_sleep = point_at(s, f->after->first_throttle_ns);
-		f->busy_before = busy_share(s, 0, f->first_sleep);
 	}
 	f->busy = busy_share(s, f->first_sleep, s->count - 1);
 }
@@ -282,20 +294,25 @@ static const char *say_requests(char buf[96], const char *what, u64 n, u64 n_byt
 	return buf;
 }
 
-static void say_device(const struct facts *f, struct explanation *out)
+static void say_device(const struct facts *f, u32 i, struct explanation *out)
 {
-	const struct series_point *from = &f->s->points[f->first_sleep], *to = last_point(f->s);
-	const struct device_stats *d = &from->device, *e = &to->device;
+	const struct series *s = f->s;
+	const struct series_point *from = &s->points[f->first_sleep], *to = last_point(s);
+	const struct device_stats *d = &from->device[i], *e = &to->device[i];
 	double seconds = (double)(to->t_ns - from->t_ns) / NSEC_PER_SEC;
-	char a[TEXT], b[TEXT], when[96] = "", reads[96], writes[96];
+	char a[TEXT], b[TEXT], which[64] = "The device", when[96] = "", reads[96], writes[96];
 
+	if (s->device_count > 1)
+		snprintf(which, sizeof(which), "Device %s",
+			 setup_device_name(&f->setup->device[i]));
 	if (f->first_sleep_s >= 0)
 		snprintf(when, sizeof(when), "%s of the time until then, and since then ",
-			 percent(a, f->busy_before));
+			 percent(a, busy_of(s, i, 0, f->first_sleep)));
 	say_requests(reads, "read", e->reads - d->reads, e->read_bytes - d->read_bytes, seconds);
 	say_requests(writes, "write", e->writes - d->writes, e->write_bytes - d->write_bytes,
 		     seconds);
-	say(out, "The device was busy %s%s%s%s%s%s%s.", when, percent(b, f->busy),
+	say(out, "%s was busy %s%s%s%s%s%s%s.", which, when,
+	    percent(b, busy_of(s, i, f->first_sleep, s->count - 1)),
 	    f->first_sleep_s < 0 ? " of the time" : "", reads[0] || writes[0] ? ": " : "", reads,
 	    reads[0] && writes[0] ? "; " : "", writes);
 }
@@ -403,7 +420,8 @@ void explain(const struct lab_result *r, struct explanation *out)
 		say_background(&f, out);
 		say_sleep(&f, out);
 	}
-	say_device(&f, out);
+	for (u32 i = 0; i < r->series->device_count; i++)
+		say_device(&f, i, out);
 	say_folios(&f, out);
 	conclude(&f, out);
 }

@@ -15,8 +15,9 @@ struct lab_result {
 	const struct experiment_case *c;
 	char policy[256]; /* as policy_label() */
 	int error;        /* 0, or a negative errno: then `text` says what failed */
-	char text[320];
+	char text[640];
 	struct metrics predicted;
+	struct metrics device[ENGINE_DEVICES_MAX]; /* those of single devices, as in the setup */
 	double wall_s, virtual_s;
 	struct series *series; /* of the measured phase, if it was to be recorded and no error */
 };

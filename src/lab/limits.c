@@ -14,7 +14,10 @@
  */
 #include "lab/limits.h"
 #include "base/units.h"
+#include "ledger/bandwidth.h"
 #include "ledger/limits.h"
+#include "ledger/proportion.h"
+#include "writeback/position.h"
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -60,34 +63,46 @@ static int warn(struct limits_view *v, const char *format, ...)
 	return 0;
 }
 
-static int add_device(struct limits_view *v, const struct limits_device *new)
+/* A ratio's percent, or the bytes' in its place. */
+static double part_of(u64 bytes, u32 ratio, u64 limit)
 {
-	v->devices = calloc(1, sizeof(*new));
-	if (!v->devices)
-		return -ENOMEM;
-	v->devices[v->device_count++] = *new;
-	return 0;
+	if (bytes && limit)
+		ratio = (u32)(bytes / PAGE_SIZE * BDI_RATIO_ALL / limit);
+	return 100.0 * ratio / BDI_RATIO_ALL;
+}
+
+static struct limits_device device_of(const struct setup *setup, const struct setup_device *from)
+{
+	const struct device_config *d = &from->config;
+	u64 limit = setup_limit(setup);
+	struct limits_device device = {
+		.read_ahead_kb = from->bdi.read_ahead_kb,
+		.min_ratio = part_of(from->bdi.min_bytes, from->bdi.min_ratio, limit),
+		.max_ratio = part_of(from->bdi.max_bytes, from->bdi.max_ratio, limit),
+		.strict = from->bdi.strict_limit,
+	};
+	double bandwidth = d->write_bytes_per_s > 0 ? d->write_bytes_per_s : d->bytes_per_s;
+
+	snprintf(device.name, sizeof(device.name), "%s", setup_device_name(from));
+	device.bandwidth_bytes = bandwidth > 0 ? (u64)bandwidth : 0;
+	return device;
 }
 
 int limits_of_setup(struct limits_view *v, const struct setup *setup)
 {
-	const struct device_config *d = &setup->device;
-	struct limits_device device = {
-		.read_ahead_kb = setup->read_ahead_kb,
-		.max_ratio = 100,
-		.strict = setup->strict_limit,
-	};
-	double bandwidth = d->write_bytes_per_s > 0 ? d->write_bytes_per_s : d->bytes_per_s;
-
-	snprintf(device.name, sizeof(device.name), "%s", d->model);
-	device.bandwidth_bytes = bandwidth > 0 ? (u64)bandwidth : 0;
 	*v = (struct limits_view){
 		.vm = setup->vm,
 		.cpus = setup->sim.cpus,
 		.free = setup->memory_bytes / PAGE_SIZE,
 		.reserve = setup->reserve_bytes / PAGE_SIZE,
+		.hz = setup->sim.hz,
 	};
-	return add_device(v, &device);
+	v->devices = calloc(setup->device_count, sizeof(v->devices[0]));
+	if (!v->devices)
+		return -ENOMEM;
+	for (u32 i = 0; i < setup->device_count; i++)
+		v->devices[v->device_count++] = device_of(setup, &setup->device[i]);
+	return 0;
 }
 
 /* The settings of one of the pair, as people wrote it. */
@@ -246,6 +261,38 @@ int limits_work_out(struct limits_view *v)
 	if (!error)
 		error = check_ages(v);
 	return error ? error : work_out_devices(v);
+}
+
+struct limits_pace limits_pace(const struct limits_view *v, const struct limits_device *d,
+			       u64 dirty)
+{
+	const struct wb_share share = {
+		.num = 1,
+		.den = 1,
+		.min_ratio = (u32)llround(d->min_ratio * RATIO_ALL / 100),
+		.max_ratio = (u32)llround(d->max_ratio * RATIO_ALL / 100),
+		.strictlimit = d->strict,
+		.floor_in_threshold = true,
+	};
+	u64 part = wb_thresh(v->limit, dirty, &share);
+	const struct position at = {
+		.thresh = v->limit,
+		.bg = v->bg,
+		.limit = v->limit,
+		.dirty = dirty,
+		.wb_thresh = part,
+		.wb_bg_thresh = wb_bg_thresh(part, v->limit, v->bg),
+		.wb_dirty = dirty,
+		.avg_write_bw = d->bandwidth_bytes >= PAGE_SIZE ? d->bandwidth_bytes / PAGE_SIZE
+								: BANDWIDTH_INIT,
+		.strictlimit = d->strict,
+	};
+	struct limits_pace pace = { .rate = BANDWIDTH_INIT };
+
+	pace.freerun = d->strict ? limits_freerun(at.wb_thresh, at.wb_bg_thresh) : v->freerun;
+	pace.pos_ratio = v->limit ? position_ratio(&at) : 0;
+	pace.allowed = position_scale(pace.rate, pace.pos_ratio);
+	return pace;
 }
 
 void limits_finish(struct limits_view *v)

@@ -19,6 +19,13 @@ struct limits_device {
 	u64 most;            /* pages of it that may be dirty */
 };
 
+/* What the throttle allows a writer at some number of dirty pages. */
+struct limits_pace {
+	u64 freerun;       /* pages: up to here nobody is asked */
+	u64 pos_ratio;     /* 1024: his rate as it is */
+	u64 rate, allowed; /* pages a second: of a new device, and what of it is allowed */
+};
+
 #define LIMITS_DEVICES_MAX  256
 #define LIMITS_WARNINGS_MAX 32
 
@@ -26,6 +33,7 @@ struct limits_view {
 	/* what is given */
 	struct vm_settings vm;
 	unsigned cpus;
+	unsigned hz;                  /* 0: unknown */
 	u64 free, file, reserve;      /* pages */
 	u64 kernel_thresh, kernel_bg; /* pages, by the running kernel's own word */
 	bool kernel_says;             /* whether it says that */
@@ -45,6 +53,12 @@ int limits_of_setup(struct limits_view *v, const struct setup *setup);
 int limits_of_system(struct limits_view *v, const char *root, struct err *e);
 /* Works out what follows. 0 or -ENOMEM. */
 int limits_work_out(struct limits_view *v);
+/*
+ * What a device's writers are allowed when `dirty` pages are dirty or in flight, all on this
+ * device, and nothing is written elsewhere: the rules since Linux 6.14.
+ */
+struct limits_pace limits_pace(const struct limits_view *v, const struct limits_device *d,
+			       u64 dirty);
 void limits_finish(struct limits_view *v);
 
 #endif

@@ -6,7 +6,7 @@
  * world's first task, and takes it down again.
  */
 #include "lab/machine.h"
-#include "job/engine_sluice.h"
+#include "lab/rig.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +40,8 @@ static int add_section(struct machine *m, const struct ini *ini, const struct in
 {
 	if (!setup_has_section(s->name))
 		return err_set(e, ini->path, s->line, "[%s] is no section of a machine", s->name);
+	if (ini_refuse_duplicates(ini, s, NULL, e))
+		return -EINVAL;
 	for (size_t i = 0; i < s->entry_count; i++) {
 		const struct ini_entry *entry = &s->entries[i];
 		const struct setting new = {
@@ -65,10 +67,12 @@ static int add_file(struct machine *m, const struct ini *ini, bool device, struc
 /* "vm.dirty_ratio=40" or "accounting=page" */
 static int add_set(struct machine *m, const char *set, struct err *e)
 {
-	char *copy = strdup(set), *value, *key, *origin, **strings;
+	char *copy = strdup(set), *value, *origin, *section, **strings;
+	const char *key;
 	struct setting new;
+	int rc;
 
-	strings = reallocarray(m->strings, m->string_count + 2, sizeof(*strings));
+	strings = reallocarray(m->strings, m->string_count + 3, sizeof(*strings));
 	if (strings)
 		m->strings = strings;
 	if (!copy || !strings || asprintf(&origin, "-s %s", set) < 0) {
@@ -81,18 +85,18 @@ static int add_set(struct machine *m, const char *set, struct err *e)
 	if (!value)
 		return err_set(e, origin, 0, "KEY=VALUE is needed");
 	*value++ = 0;
-	key = strchr(copy, '.');
-	if (!key) {
+	if (!strchr(copy, '.')) {
 		struct err inner = { "" };
 
 		return policy_set(&m->policy, copy, value, &inner)
 			       ? err_set(e, origin, 0, "%s", inner.text)
 			       : 0;
 	}
-	*key++ = 0;
-	if (!setup_has_section(copy))
-		return err_set(e, origin, 0, "\"%s\" is no section of a machine", copy);
-	new = (struct setting){ copy, key, value, { origin, 0 } };
+	rc = setting_address(&m->settings, copy, &(struct origin){ origin, 0 }, &section, &key, e);
+	if (rc)
+		return rc;
+	m->strings[m->string_count++] = section;
+	new = (struct setting){ section, key, value, { origin, 0 } };
 	return settings_add(&m->settings, &new) ? no_memory(e) : 0;
 }
 
@@ -138,9 +142,7 @@ struct machine_run {
 	const struct jobs *jobs;
 	struct jobs_options options;
 	struct machine_result *out;
-	struct device *device;
-	struct engine *engine;
-	struct job_engine *files;
+	struct rig rig;
 };
 
 static bool failed(struct machine_run *r, int error, const char *doing, const char *why)
@@ -152,51 +154,37 @@ static bool failed(struct machine_run *r, int error, const char *doing, const ch
 	return true;
 }
 
-static bool build(struct machine_run *r)
-{
-	const struct setup *s = &r->machine->setup;
-	struct device_config device = s->device;
-	struct engine_config engine = {
-		.memory_bytes = s->memory_bytes,
-		.reserve_bytes = s->reserve_bytes,
-		.policy = r->machine->policy,
-		.vm = s->vm,
-	};
-	int rc;
-
-	device.seed = r->options.seed;
-	rc = device_create(&device, &r->device);
-	if (failed(r, rc, "making the device", strerror(-rc)))
-		return false;
-	rc = engine_create(&engine, &r->engine);
-	if (failed(r, rc, "making the page cache", strerror(-rc)))
-		return false;
-	rc = engine_add_device(r->engine, r->device, s->read_ahead_kb, s->strict_limit);
-	if (failed(r, rc, "attaching the device", strerror(-rc)))
-		return false;
-	rc = engine_sluice_create(r->engine, 0, s->block_bytes, &r->files);
-	return !failed(r, rc, "making the files", strerror(-rc));
-}
-
 static void run_jobs(void *arg)
 {
 	struct machine_run *r = arg;
+	const struct machine *m = r->machine;
 	struct err e = { "" };
-	int rc;
+	const char *doing;
+	int rc = rig_build(&r->rig, &m->setup, &m->policy, r->options.seed, &doing);
 
-	if (build(r) &&
-	    !failed(r, jobs_check_engine(r->jobs, r->files, &e), "these jobs cannot run", e.text)) {
-		rc = jobs_run(r->jobs, r->files, &r->options, &r->out->jobs);
+	if (!failed(r, rc, doing, strerror(-rc)) &&
+	    !failed(r, jobs_check_engine(r->jobs, r->rig.files, &e), "these jobs cannot run",
+		    e.text)) {
+		rc = jobs_run(r->jobs, r->rig.files, &r->options, &r->out->jobs);
 		failed(r, rc, "running the jobs", strerror(-rc));
-		device_stats(r->device, &r->out->device);
+		for (u32 i = 0; i < r->rig.device_count; i++)
+			device_stats(r->rig.device[i], &r->out->device[i]);
 	}
 	r->out->virtual_s = (double)world_now() / NSEC_PER_SEC;
-	if (r->files)
-		engine_sluice_destroy(r->files);
-	if (r->engine)
-		engine_discard(r->engine);
-	if (r->device)
-		device_destroy(r->device);
+	rig_take_down(&r->rig);
+}
+
+/* Whether the jobs' files fit on the devices they are on. */
+struct fitting {
+	const struct setup *setup;
+	u64 bytes[ENGINE_DEVICES_MAX];
+};
+
+static void add_file_bytes(void *ctx, const char *path, u64 bytes)
+{
+	struct fitting *f = ctx;
+
+	f->bytes[setup_device_of(f->setup, path) - f->setup->device] += bytes;
 }
 
 void machine_run(const struct machine *m, const struct jobs *jobs, u64 seed,
@@ -205,16 +193,22 @@ void machine_run(const struct machine *m, const struct jobs *jobs, u64 seed,
 	struct machine_run run = { .machine = m, .jobs = jobs, .out = out };
 	struct sim_config config = m->setup.sim;
 	struct world *world;
+	struct fitting fit = { .setup = &m->setup };
 	char why[256] = "";
-	u64 bytes = jobs_file_bytes(jobs);
 
 	*out = (struct machine_result){ 0 };
 	run.options = (struct jobs_options){
 		.seed = seed, .progress = tick, .progress_ctx = tick_ctx, .progress_ns = TICK_NS
 	};
-	if (m->setup.device_size_bytes && bytes > m->setup.device_size_bytes) {
-		failed(&run, -ENOSPC, "the files of the jobs do not fit", "the device is smaller");
-		return;
+	jobs_each_file(jobs, add_file_bytes, &fit);
+	for (u32 i = 0; i < m->setup.device_count; i++) {
+		u64 size = m->setup.device[i].size_bytes;
+
+		if (size && fit.bytes[i] > size) {
+			failed(&run, -ENOSPC, "the files of the jobs do not fit",
+			       "the device is smaller");
+			return;
+		}
 	}
 	config.seed = seed;
 	world = sim_create(&config);

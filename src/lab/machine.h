@@ -39,7 +39,7 @@ struct machine_result {
 	int error; /* 0, or a negative errno, with `text`: nothing came out */
 	char text[320];
 	struct job_results jobs;
-	struct device_stats device;
+	struct device_stats device[ENGINE_DEVICES_MAX];
 	double virtual_s;
 };
 

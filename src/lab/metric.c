@@ -58,6 +58,14 @@ const char *metric_nearest(const char *key)
 	return err_nearest(key, keys, METRIC_MAX);
 }
 
+const char *metric_device_key(enum metric m)
+{
+	static const char prefix[] = "device_";
+
+	assert(m < METRIC_MAX);
+	return strncmp(keys[m], prefix, strlen(prefix)) != 0 ? NULL : keys[m] + strlen(prefix);
+}
+
 void metric_put(struct metrics *into, enum metric m, double value)
 {
 	assert(m < METRIC_MAX);

@@ -31,9 +31,14 @@
 	X(DEVICE_WRITES, device_writes, COUNT, "writes the device served")                         \
 	X(DEVICE_READ_BYTES, device_read_bytes, BYTES, "bytes read from the device")               \
 	X(DEVICE_WRITE_BYTES, device_write_bytes, BYTES, "bytes written to the device")            \
+	X(DEVICE_BUSY, device_busy_percent, RATIO, "time the busiest device had something to do")  \
 	X(WRITE_FACTOR, write_factor, RATIO, "bytes to write a byte that the jobs wrote")          \
 	X(FIRST_THROTTLE, first_throttle_s, SECONDS, "when the first writer was put to sleep")     \
-	X(BACKGROUND, background_s, SECONDS, "when dirty first passed the background threshold")
+	X(BACKGROUND, background_s, SECONDS, "when dirty first passed the background threshold")   \
+	X(LAST_WRITE, last_write_s, SECONDS, "when the last write of the jobs had returned")       \
+	X(ENDED, ended_s, SECONDS, "when the last job had ended")                                  \
+	X(PACE, first_pace_kb, RATIO, "KiB a second that the throttle first allowed a writer")     \
+	X(PACE_DIRTY, first_pace_dirty_bytes, BYTES, "dirty on the writer's device at that moment")
 
 enum metric {
 #define METRIC_ENUM(name, key, unit, text) METRIC_##name,
@@ -60,6 +65,8 @@ enum metric metric_find(const char *key);
 /* The key nearest to a mistyped one, or NULL. */
 const char *metric_nearest(const char *key);
 
+/* Whether it is a figure of single devices too, and its key without "device_", or NULL. */
+const char *metric_device_key(enum metric m);
 void metric_put(struct metrics *into, enum metric m, double value);
 /* Reads a figure as people write it: "23.5G" for bytes, plain numbers otherwise. */
 int metric_parse(enum metric m, const char *text, double *out);

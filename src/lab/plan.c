@@ -55,6 +55,7 @@ static int own_settings(struct experiment_case *to, const struct experiment_case
 	int error;
 
 	to->settings = (struct settings){ 0 };
+	memset(to->phase_devices, 0, sizeof(to->phase_devices));
 	memset(to->phase_settings, 0, sizeof(to->phase_settings));
 	error = settings_append(&to->settings, &from->settings);
 	for (size_t i = 0; i < PHASES_MAX && !error; i++)
@@ -125,11 +126,8 @@ int plan_make(struct plan *p, struct experiment *x, const struct selection *s, s
 
 void plan_finish(struct plan *p)
 {
-	for (size_t i = 0; i < p->count; i++) {
-		settings_finish(&p->cases[i].settings);
-		for (size_t phase = 0; phase < PHASES_MAX; phase++)
-			settings_finish(&p->cases[i].phase_settings[phase]);
-	}
+	for (size_t i = 0; i < p->count; i++)
+		case_finish(&p->cases[i]);
 	free(p->cases);
 	*p = (struct plan){ 0 };
 }

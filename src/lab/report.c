@@ -173,6 +173,29 @@ static void write_row(FILE *out, const struct table *t, const struct lab_result 
 	fputc('\n', out);
 }
 
+/* Figures of single devices, below the table, where there are several. */
+static void write_devices(FILE *out, const struct lab_result *results, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct setup *s = &results[i].c->setup;
+
+		for (u32 d = 0; d < s->device_count && s->device_count > 1 && !results[i].error;
+		     d++) {
+			const struct metrics *m = &results[i].device[d];
+			char bytes[METRIC_TEXT_MAX], busy[METRIC_TEXT_MAX];
+
+			fprintf(out, "%s%s, %s: %s: %.0f reads, %.0f writes of %s, busy %s %%\n",
+				d ? "" : "\n", results[i].c->name, results[i].policy,
+				setup_device_name(&s->device[d]), m->value[METRIC_DEVICE_READS],
+				m->value[METRIC_DEVICE_WRITES],
+				metric_print(bytes, METRIC_DEVICE_WRITE_BYTES,
+					     m->value[METRIC_DEVICE_WRITE_BYTES]),
+				metric_print(busy, METRIC_DEVICE_BUSY,
+					     m->value[METRIC_DEVICE_BUSY]));
+		}
+	}
+}
+
 void report_table(FILE *out, const struct experiment *x, const struct lab_result *results,
 		  size_t count)
 {
@@ -189,34 +212,56 @@ void report_table(FILE *out, const struct experiment *x, const struct lab_result
 	write_heads(out, &t);
 	for (size_t i = 0; i < count; i++)
 		write_row(out, &t, &results[i]);
+	write_devices(out, results, count);
 }
 
-/* Misses of one case. */
-static size_t misses(FILE *out, const struct experiment *x, const struct lab_result *r)
+/* Misses among the figures of a case, or of one of its devices: then `prefix` says of which. */
+static size_t misses(FILE *out, const struct experiment *x, const char *prefix,
+		     const struct metrics *predictions, const struct metrics *ref)
 {
-	const struct metrics *ref = report_reference(r);
 	size_t count = 0;
 
-	for (enum metric m = 0; ref && m < METRIC_MAX; m++) {
+	for (enum metric m = 0; m < METRIC_MAX; m++) {
 		char predicted[METRIC_TEXT_MAX], published[METRIC_TEXT_MAX], why[128];
 
 		if (!report_known(ref, m) || x->tolerance[m].kind == TOLERANCE_NONE)
 			continue;
 		metric_print(published, m, ref->value[m]);
-		if (!report_known(&r->predicted, m)) {
-			fprintf(out, "%s: %s is not predicted, published %s\n", r->c->name,
-				metric_key(m), published);
+		if (!report_known(predictions, m)) {
+			fprintf(out, "%s%s is not predicted, published %s\n", prefix, metric_key(m),
+				published);
 			count++;
 			continue;
 		}
-		if (tolerance_holds(&x->tolerance[m], ref->value[m], r->predicted.value[m], why,
+		if (tolerance_holds(&x->tolerance[m], ref->value[m], predictions->value[m], why,
 				    sizeof(why)))
 			continue;
-		fprintf(out, "%s: %s is predicted %s, published %s: %s\n", r->c->name,
-			metric_key(m), metric_print(predicted, m, r->predicted.value[m]), published,
-			why);
+		fprintf(out, "%s%s is predicted %s, published %s: %s\n", prefix, metric_key(m),
+			metric_print(predicted, m, predictions->value[m]), published, why);
 		count++;
 	}
+	return count;
+}
+
+static size_t case_misses(FILE *out, const struct experiment *x, const struct lab_result *r)
+{
+	const struct reference *ref = r->c->reference;
+	const struct setup *s = &r->c->setup;
+	char prefix[128];
+	size_t count;
+
+	if (!ref)
+		return 0;
+	snprintf(prefix, sizeof(prefix), "%s: ", r->c->name);
+	count = misses(out, x, prefix, &r->predicted, &ref->values);
+	for (size_t i = 0; i < ref->device_count; i++)
+		for (u32 d = 0; d < s->device_count; d++) {
+			if (strcmp(s->device[d].name, ref->device[i].name) != 0)
+				continue;
+			snprintf(prefix, sizeof(prefix), "%s: device %s: ", r->c->name,
+				 s->device[d].name);
+			count += misses(out, x, prefix, &r->device[d], &ref->device[i].values);
+		}
 	return count;
 }
 
@@ -227,6 +272,6 @@ size_t report_misses(FILE *out, const struct experiment *x, const struct lab_res
 
 	for (size_t i = 0; i < count; i++)
 		if (!results[i].error)
-			sum += misses(out, x, &results[i]);
+			sum += case_misses(out, x, &results[i]);
 	return sum;
 }

@@ -83,23 +83,48 @@ static void choice_bytes(FILE *out, const char *key, double value)
 	choice(out, key, units_print_bytes(text, (u64)value));
 }
 
-static void machine(FILE *out, const struct setup *s)
+static void choice_ratio(FILE *out, const char *name, u64 ratio_bytes, u32 ratio, u32 usual)
 {
-	const struct device_config *d = &s->device;
+	char key[64];
 
-	fputs("<h3>Machine</h3>\n<dl class=\"choices\">\n", out);
-	choice_number(out, "cpus", s->sim.cpus);
-	choice_bytes(out, "memory", (double)s->memory_bytes);
-	choice_bytes(out, "reserve", (double)s->reserve_bytes);
-	choice_number(out, "hz", s->sim.hz);
-	choice(out, "device", d->model);
+	snprintf(key, sizeof(key), "%s_%s", name, ratio_bytes ? "bytes" : "ratio");
+	if (ratio_bytes)
+		choice_bytes(out, key, (double)ratio_bytes);
+	else if (ratio != usual)
+		choice_number(out, key, 100.0 * ratio / BDI_RATIO_ALL);
+}
+
+static void device(FILE *out, const struct setup_device *s)
+{
+	const struct device_config *d = &s->config;
+
+	choice(out, "device", s->name[0] ? s->name : d->model);
+	if (s->name[0])
+		choice(out, "model", d->model);
+	if (s->mount)
+		choice(out, "mount", s->mount);
 	if (d->iops > 0)
 		choice_number(out, "iops", d->iops);
 	if (d->bytes_per_s > 0)
 		choice_bytes(out, "bandwidth, a second", d->bytes_per_s);
 	if (d->write_bytes_per_s > 0)
 		choice_bytes(out, "write bandwidth, a second", d->write_bytes_per_s);
-	choice_number(out, "read_ahead_kb", s->read_ahead_kb);
+	choice_number(out, "read_ahead_kb", s->bdi.read_ahead_kb);
+	if (s->bdi.strict_limit)
+		choice(out, "strict_limit", "yes");
+	choice_ratio(out, "min", s->bdi.min_bytes, s->bdi.min_ratio, 0);
+	choice_ratio(out, "max", s->bdi.max_bytes, s->bdi.max_ratio, BDI_RATIO_ALL);
+}
+
+static void machine(FILE *out, const struct setup *s)
+{
+	fputs("<h3>Machine</h3>\n<dl class=\"choices\">\n", out);
+	choice_number(out, "cpus", s->sim.cpus);
+	choice_bytes(out, "memory", (double)s->memory_bytes);
+	choice_bytes(out, "reserve", (double)s->reserve_bytes);
+	choice_number(out, "hz", s->sim.hz);
+	for (u32 i = 0; i < s->device_count; i++)
+		device(out, &s->device[i]);
 	if (s->vm.dirty_background_bytes)
 		choice_bytes(out, "dirty_background_bytes", (double)s->vm.dirty_background_bytes);
 	else
@@ -145,6 +170,34 @@ static void figures(FILE *out, const struct lab_result *r)
 	fputs("</tbody>\n</table></div>\n", out);
 }
 
+/* The figures of each device, where there are several. */
+static void devices(FILE *out, const struct lab_result *r)
+{
+	const struct setup *s = &r->c->setup;
+
+	if (s->device_count < 2)
+		return;
+	fputs("<h3>Devices</h3>\n<div class=\"scroll\"><table class=\"figures "
+	      "devices\">\n<thead><tr>"
+	      "<th class=\"name\"></th>",
+	      out);
+	for (u32 i = 0; i < s->device_count; i++) {
+		fputs("<th>", out);
+		html_text(out, setup_device_name(&s->device[i]));
+		fputs("</th>", out);
+	}
+	fputs("<th></th></tr></thead>\n<tbody>\n", out);
+	for (enum metric m = 0; m < METRIC_MAX; m++) {
+		if (!metric_device_key(m))
+			continue;
+		fprintf(out, "<tr><td>%s</td>", metric_key(m));
+		for (u32 i = 0; i < s->device_count; i++)
+			cell(out, &r->device[i], m, "pred");
+		fputs("<td></td></tr>\n", out);
+	}
+	fputs("</tbody>\n</table></div>\n", out);
+}
+
 static void inside(FILE *out, const struct report *r, const struct lab_result *result,
 		   const struct explanation *why)
 {
@@ -169,6 +222,7 @@ static void inside(FILE *out, const struct report *r, const struct lab_result *r
 	choices(out, &result->c->policy);
 	machine(out, &result->c->setup);
 	figures(out, result);
+	devices(out, result);
 	fputs("</div>\n", out);
 }
 
@@ -197,6 +251,10 @@ static void one_case(FILE *out, const struct report *r, size_t i)
 	fprintf(out, "<details class=\"case\" id=\"case-%zu\" data-case=\"%zu\"%s data-label=\"", i,
 		i, r->count == 1 ? " open" : "");
 	label(out, r, i);
+	for (u32 d = 0; d < result->c->setup.device_count; d++) {
+		fprintf(out, "\" data-device-%u=\"", d);
+		html_text(out, setup_device_name(&result->c->setup.device[d]));
+	}
 	fputs("\">\n<summary><span class=\"name\">", out);
 	html_text(out, result->c->name);
 	fputs("</span><span class=\"soft\">", out);

@@ -16,9 +16,38 @@ static int put_reference(json_t *to, const struct reference *r)
 	json_t *reference = json_object();
 
 	if (json_object_set_new(to, "reference", reference) ||
-	    json_object_set_new(reference, "source", json_string(r->source)))
+	    json_object_set_new(reference, "source", json_string(r->source)) ||
+	    metrics_to_json(reference, &r->values))
 		return -1;
-	return metrics_to_json(reference, &r->values);
+	for (size_t i = 0; i < r->device_count; i++) {
+		json_t *one = json_object();
+		char key[64];
+
+		snprintf(key, sizeof(key), "device.%s", r->device[i].name);
+		if (json_object_set_new(reference, key, one) ||
+		    metrics_to_json(one, &r->device[i].values))
+			return -1;
+	}
+	return 0;
+}
+
+/* Each device's figures, where there are several. */
+static int put_devices(json_t *to, const struct lab_result *r)
+{
+	const struct setup *s = &r->c->setup;
+	json_t *list;
+	int error;
+
+	if (s->device_count < 2)
+		return 0;
+	list = json_array();
+	error = json_object_set_new(to, "devices", list);
+	for (u32 i = 0; i < s->device_count && !error; i++) {
+		json_t *one = json_pack("{s:s}", "device", setup_device_name(&s->device[i]));
+
+		error = json_array_append_new(list, one) || metrics_to_json(one, &r->device[i]);
+	}
+	return error;
 }
 
 static int put_explanation(json_t *to, const struct lab_result *r)
@@ -49,7 +78,7 @@ static json_t *case_json(const struct lab_result *r)
 	} else {
 		predicted = json_object();
 		error = json_object_set_new(c, "predicted", predicted) ||
-			metrics_to_json(predicted, &r->predicted);
+			metrics_to_json(predicted, &r->predicted) || put_devices(c, r);
 	}
 	if (!error && r->c->reference)
 		error = put_reference(c, r->c->reference);

@@ -10,8 +10,8 @@
  * The case runs as the first task of its world. What it finds stands in a struct of
  * the OS thread's, because a histogram is too large for a fiber's stack.
  */
-#include "job/engine_sluice.h"
 #include "lab/lab.h"
+#include "lab/rig.h"
 #include "lab/trace_text.h"
 #include <errno.h>
 #include <math.h>
@@ -22,20 +22,21 @@
 
 struct run {
 	const struct experiment *x;
-	const struct experiment_case *c;
+	const struct experiment_case *c; /* whose phases are run */
+	bool preceding;                  /* it is one that the case to run comes after */
 	struct lab_result *out;
 	u64 seed;
 	void (*tick)(void *ctx, u64 now_ns);
 	void *tick_ctx;
-	struct device *device;
-	struct engine *engine;
-	struct job_engine *files;
+	struct rig rig;
 	struct case_watch watch;
 	struct recorder *recorder; /* while the measured phase runs, if it is to be recorded */
 	u64 ticked_ns;
 	/* of the measured phase */
 	struct engine_stats before, after;
-	struct device_stats device_before, device_after;
+	struct device_stats device_before[ENGINE_DEVICES_MAX], device_after[ENGINE_DEVICES_MAX];
+	/* when what they did is read, a little later */
+	struct device_stats device_read[ENGINE_DEVICES_MAX];
 	struct job_dir_stats reads, writes;
 	struct hist syncs;
 	u64 started_ns, ended_ns;
@@ -56,53 +57,28 @@ static bool failed(struct run *r, int error, const char *doing)
 	return error != 0;
 }
 
-static int build(struct run *r)
+static void look_at_devices(const struct run *r, struct device_stats *stats)
 {
-	const struct setup *s = &r->c->setup;
-	struct device_config device = s->device;
-	struct engine_config engine = {
-		.memory_bytes = s->memory_bytes,
-		.reserve_bytes = s->reserve_bytes,
-		.policy = r->c->policy,
-		.vm = s->vm,
-	};
-
-	device.seed = r->seed;
-	if (failed(r, device_create(&device, &r->device), "making the device") ||
-	    failed(r, engine_create(&engine, &r->engine), "making the page cache") ||
-	    failed(r, engine_add_device(r->engine, r->device, s->read_ahead_kb, s->strict_limit),
-		   "attaching the device") ||
-	    failed(r, engine_sluice_create(r->engine, 0, s->block_bytes, &r->files),
-		   "making the files") ||
-	    (r->watch.trace &&
-	     failed(r, trace_text_begin(r->engine, r->watch.trace), "starting the trace")))
-		return -1;
-	return 0;
-}
-
-static void take_down(struct run *r)
-{
-	if (r->files)
-		engine_sluice_destroy(r->files);
-	if (r->engine)
-		engine_discard(r->engine);
-	if (r->device)
-		device_destroy(r->device);
+	for (u32 i = 0; i < r->rig.device_count; i++)
+		device_stats(r->rig.device[i], &stats[i]);
 }
 
 static void begin_measuring(struct run *r)
 {
-	engine_stats_reset(r->engine);
-	engine_stats(r->engine, &r->before);
-	device_stats(r->device, &r->device_before);
+	engine_stats_reset(r->rig.engine);
+	engine_stats(r->rig.engine, &r->before);
+	look_at_devices(r, r->device_before);
 	r->started_ns = world_now();
 }
 
 static void end_measuring(struct run *r, const struct job_results *results)
 {
-	engine_stats(r->engine, &r->after);
-	device_stats(r->device, &r->device_after);
+	engine_stats(r->rig.engine, &r->after);
+	look_at_devices(r, r->device_after);
 	r->ended_ns = world_now();
+	if (r->x->phases[r->x->measured].linger_ns)
+		world_sleep_until(r->ended_ns + r->x->phases[r->x->measured].linger_ns);
+	look_at_devices(r, r->device_read);
 	job_results_total(results, JOB_DIR_READ, &r->reads);
 	job_results_total(results, JOB_DIR_WRITE, &r->writes);
 	hist_init(&r->syncs);
@@ -124,7 +100,7 @@ static void look(void *ctx, u64 now_ns)
 
 static void begin_recording(struct run *r, struct jobs_options *options)
 {
-	r->recorder = recorder_create(r->engine, r->device);
+	r->recorder = recorder_create(r->rig.engine, r->rig.device, r->rig.device_count);
 	if (!r->recorder) {
 		failed(r, -ENOMEM, "recording");
 		return;
@@ -132,6 +108,7 @@ static void begin_recording(struct run *r, struct jobs_options *options)
 	recorder_begin(r->recorder);
 	r->ticked_ns = world_now();
 	options->live = recorder_live(r->recorder);
+	options->live_syncs = recorder_live_syncs(r->recorder);
 	options->progress = look;
 	options->progress_ctx = r;
 	options->progress_ns = SERIES_STEP_NS;
@@ -146,17 +123,14 @@ static void end_recording(struct run *r, const struct job_results *results)
 		failed(r, -ENOMEM, "recording");
 }
 
-/* The device as it is in phase i, once what is in flight has ended. */
-static void set_device(struct run *r, size_t i)
+/* The devices and the limits as they are in phase i, once what is in flight has ended. */
+static void set_up_phase(struct run *r, size_t i)
 {
-	const struct device_config *c =
-		r->c->phase_device[i].model[0] ? &r->c->phase_device[i] : &r->c->setup.device;
-	struct device_config now = *c;
+	const struct setup_device *now = r->c->phase_devices[i];
+	int error;
 
-	while (!device_idle(r->device))
-		world_sleep_until(world_now() + NSEC_PER_MSEC);
-	now.seed = r->seed;
-	failed(r, device_reconfigure(r->device, &now), "setting the device");
+	error = rig_set(&r->rig, &r->c->phase_vm[i], now ? now : r->c->setup.device, r->seed);
+	failed(r, error, r->rig.device_count > 1 ? "setting the devices" : "setting the device");
 }
 
 /* A look is an event of the world, and all runs of a case have the same: also unwatched ones. */
@@ -176,52 +150,80 @@ static void run_phase(struct run *r, size_t i)
 		.progress_ns = TICK_NS,
 	};
 	struct job_results results;
-	char doing[128];
+	bool measure = p->measure && !r->preceding;
+	char doing[256], place[128];
 	int error;
 
-	set_device(r, i);
+	set_up_phase(r, i);
 	snprintf(doing, sizeof(doing), "phase %s", p->name);
 	if (r->watch.trace)
 		trace_text_note(r->watch.trace, doing);
-	if (p->measure)
+	if (measure)
 		begin_measuring(r);
-	if (p->measure && r->watch.record)
+	if (measure && r->watch.record)
 		begin_recording(r, &options);
 	if (r->out->error)
 		return;
-	error = jobs_run(experiment_jobs(r->x, r->c, i), r->files, &options, &results);
+	error = jobs_run(experiment_jobs(r->x, r->c, i), r->rig.files, &options, &results);
 	if (failed(r, error, doing))
 		return;
-	if (p->measure)
-		end_measuring(r, &results);
 	if (r->recorder)
 		end_recording(r, &results);
+	if (measure)
+		end_measuring(r, &results);
 	for (size_t row = 0; row < results.count && !r->out->error; row++) {
 		const struct job_result *job = &results.rows[row];
 
-		snprintf(doing, sizeof(doing), "phase %s, job %s", p->name, job->name);
-		if (job->error)
-			fail(r, job->error, doing,
-			     job->error_text[0] ? job->error_text : strerror(-job->error));
+		if (!job->error)
+			continue;
+		snprintf(doing, sizeof(doing), "phase %s, job %s (%s)", p->name, job->name,
+			 job_result_place(experiment_jobs(r->x, r->c, i), job, place,
+					  sizeof(place)));
+		fail(r, job->error, doing,
+		     job->error_text[0] ? job->error_text : strerror(-job->error));
 	}
 	job_results_finish(&results);
 	snprintf(doing, sizeof(doing), "sync after phase %s", p->name);
 	if (p->sync_after && !r->out->error)
-		failed(r, engine_sync(r->engine), doing);
+		failed(r, engine_sync(r->rig.engine), doing);
 	if (p->drop_caches_after && !r->out->error)
-		engine_drop_caches(r->engine);
+		engine_drop_caches(r->rig.engine);
+}
+
+static void run_phases_of(struct run *r, const struct experiment_case *c, bool preceding)
+{
+	const struct experiment_case *own = r->c;
+
+	r->c = c;
+	r->preceding = preceding;
+	for (size_t i = 0; i < r->x->phase_count && !r->out->error; i++)
+		if (experiment_jobs(r->x, c, i))
+			run_phase(r, i);
+	r->c = own;
+	if (!preceding || r->out->error)
+		return;
+	failed(r, engine_sync(r->rig.engine), "sync before the case");
+	engine_drop_caches(r->rig.engine);
 }
 
 static void run_phases(void *arg)
 {
 	struct run *r = arg;
+	const char *doing;
+	int error = rig_build(&r->rig, &r->c->setup, &r->c->policy, r->seed, &doing);
 
-	if (build(r) == 0)
-		for (size_t i = 0; i < r->x->phase_count && !r->out->error; i++)
-			if (experiment_jobs(r->x, r->c, i))
-				run_phase(r, i);
+	if (!error && r->watch.trace) {
+		doing = "starting the trace";
+		error = trace_text_begin(r->rig.engine, r->watch.trace);
+	}
+	if (!failed(r, error, doing)) {
+		for (size_t i = 0; i < r->c->after_count && !r->out->error; i++)
+			run_phases_of(r, &r->x->cases[r->c->after[i]], true);
+		if (!r->out->error)
+			run_phases_of(r, r->c, false);
+	}
 	r->out->virtual_s = (double)world_now() / NSEC_PER_SEC;
-	take_down(r);
+	rig_take_down(&r->rig);
 }
 
 /* A percentile is the middle of a bucket, which may lie past the largest sample: not here. */
@@ -260,9 +262,12 @@ static void put_pages(struct metrics *to, enum metric m, u64 pages)
  */
 static void put_write_factor(const struct run *r, struct metrics *to)
 {
-	double device = (double)(r->device_after.write_bytes - r->device_before.write_bytes);
+	double device = 0;
 	double owed = (double)r->after.debt - (double)r->before.debt;
 
+	for (u32 i = 0; i < r->c->setup.device_count; i++)
+		device +=
+			(double)(r->device_after[i].write_bytes - r->device_before[i].write_bytes);
 	metric_put(to, METRIC_WRITE_FACTOR,
 		   fmax(0, device + owed * PAGE_SIZE) / (double)r->writes.bytes);
 }
@@ -273,18 +278,68 @@ static void put_syncs(const struct run *r, struct metrics *to)
 	metric_put(to, METRIC_FSYNC_MAX, (double)r->syncs.max_ns / NSEC_PER_MSEC);
 }
 
+static void put_device(const struct run *r, u32 i, struct metrics *to)
+{
+	const struct device_stats *a = &r->device_read[i], *b = &r->device_before[i];
+	double ns = (double)(r->ended_ns - r->started_ns);
+
+	metric_put(to, METRIC_DEVICE_READS, (double)(a->reads - b->reads));
+	metric_put(to, METRIC_DEVICE_WRITES, (double)(a->writes - b->writes));
+	metric_put(to, METRIC_DEVICE_READ_BYTES, (double)(a->read_bytes - b->read_bytes));
+	metric_put(to, METRIC_DEVICE_WRITE_BYTES, (double)(a->write_bytes - b->write_bytes));
+	metric_put(to, METRIC_DEVICE_BUSY,
+		   ns > 0 ? 100 * (double)(r->device_after[i].busy_ns - b->busy_ns) / ns : 0);
+}
+
+/* Each device's figures, their sums, and how busy the busiest was. */
+static void put_devices(const struct run *r, struct metrics *to)
+{
+	struct lab_result *out = r->out;
+
+	for (u32 i = 0; i < r->c->setup.device_count; i++) {
+		struct metrics *one = &out->device[i];
+
+		put_device(r, i, one);
+		for (enum metric m = 0; m < METRIC_MAX; m++) {
+			double sum = to->value[m] + one->value[m];
+
+			if (metric_device_key(m))
+				metric_put(to, m,
+					   m == METRIC_DEVICE_BUSY
+						   ? fmax(to->value[m], one->value[m])
+						   : sum);
+		}
+	}
+}
+
+static void put_pace(struct metrics *to, const struct engine_stats *a)
+{
+	to->state[METRIC_PACE] = to->state[METRIC_PACE_DIRTY] = METRIC_NEVER;
+	if (a->first_pace_ns == WORLD_NEVER)
+		return;
+	metric_put(to, METRIC_PACE, (double)a->first_pace * (PAGE_SIZE / 1024));
+	put_pages(to, METRIC_PACE_DIRTY, a->first_pace_dirty);
+}
+
+/* What the devices did not read, readahead and all, came from the cache. */
+static void put_read_hits(const struct run *r, struct metrics *to)
+{
+	double fetched = 0;
+
+	for (u32 i = 0; i < r->rig.device_count; i++)
+		fetched += (double)(r->device_after[i].read_bytes - r->device_before[i].read_bytes);
+	metric_put(to, METRIC_READ_HITS, 100 * fmax(0, 1 - fetched / (double)r->reads.bytes));
+}
+
 static void put_figures(const struct run *r, struct metrics *to)
 {
 	const struct engine_stats *a = &r->after, *b = &r->before;
-	const struct device_stats *da = &r->device_after, *db = &r->device_before;
 
 	if (r->reads.ios)
 		put_latencies(to, &r->reads, METRIC_READ_IOPS, METRIC_READ_P50, METRIC_READ_P99,
 			      METRIC_READ_MAX);
 	if (r->reads.bytes)
-		metric_put(to, METRIC_READ_HITS,
-			   100 * fmax(0, 1 - (double)(da->read_bytes - db->read_bytes) /
-							 (double)r->reads.bytes));
+		put_read_hits(r, to);
 	if (r->writes.ios || !r->reads.ios)
 		put_latencies(to, &r->writes, METRIC_WRITE_IOPS, METRIC_WRITE_P50, METRIC_WRITE_P99,
 			      METRIC_WRITE_MAX);
@@ -295,16 +350,17 @@ static void put_figures(const struct run *r, struct metrics *to)
 	put_pages(to, METRIC_MAX_PINNED, a->pinned_max);
 	metric_put(to, METRIC_CHARGED, (double)(a->charged - b->charged));
 	metric_put(to, METRIC_WRITTEN, (double)(a->written - b->written));
-	metric_put(to, METRIC_DEVICE_READS, (double)(da->reads - db->reads));
-	metric_put(to, METRIC_DEVICE_WRITES, (double)(da->writes - db->writes));
-	metric_put(to, METRIC_DEVICE_READ_BYTES, (double)(da->read_bytes - db->read_bytes));
-	metric_put(to, METRIC_DEVICE_WRITE_BYTES, (double)(da->write_bytes - db->write_bytes));
+	put_devices(r, to);
 	if (r->syncs.samples)
 		put_syncs(r, to);
 	if (r->writes.bytes)
 		put_write_factor(r, to);
 	put_moment(to, METRIC_FIRST_THROTTLE, r, a->first_throttle_ns);
 	put_moment(to, METRIC_BACKGROUND, r, a->background_ns);
+	if (r->writes.ios)
+		put_moment(to, METRIC_LAST_WRITE, r, r->writes.last_ns);
+	metric_put(to, METRIC_ENDED, (double)(r->ended_ns - r->started_ns) / NSEC_PER_SEC);
+	put_pace(to, a);
 }
 
 /* The simulated world around a run: made, run to its end, taken down. */
@@ -361,9 +417,9 @@ void run_case(const struct experiment *x, const struct experiment_case *c, u64 s
 	run_case_watched(x, c, seed, tick, tick_ctx, &(struct case_watch){ 0 }, out);
 }
 
-u64 run_guess_ns(const struct experiment *x, const struct experiment_case *c)
+static u64 guess_own_ns(const struct experiment *x, const struct experiment_case *c)
 {
-	const struct device_config *d = &c->setup.device;
+	const struct device_config *d = &c->setup.device[0].config;
 	double bytes_per_s = fmax(d->bytes_per_s, d->write_bytes_per_s);
 	u64 sum_ns = 0;
 
@@ -377,5 +433,14 @@ u64 run_guess_ns(const struct experiment *x, const struct experiment_case *c)
 		else if (bytes_per_s > 0)
 			sum_ns += (u64)((double)jobs_file_bytes(jobs) / bytes_per_s * NSEC_PER_SEC);
 	}
+	return sum_ns;
+}
+
+u64 run_guess_ns(const struct experiment *x, const struct experiment_case *c)
+{
+	u64 sum_ns = guess_own_ns(x, c);
+
+	for (size_t i = 0; i < c->after_count; i++)
+		sum_ns += guess_own_ns(x, &x->cases[c->after[i]]);
 	return sum_ns;
 }

@@ -30,23 +30,29 @@ struct sparse {
 
 struct recorder {
 	struct engine *engine;
-	const struct device *device;
+	struct device *const *device;
 	struct series *series;
-	struct sparse *latency[POINTS_MAX + 1][JOB_DIRS]; /* of the point's interval, or NULL */
+	struct sparse *latency[POINTS_MAX + 1][SERIES_CALLS]; /* of the point's interval, or NULL */
 	struct job_dir_stats live[JOB_DIRS];
+	struct hist live_syncs;
 	struct hist scratch;
 	u64 due_ns; /* since the start */
 	bool short_of_memory;
 };
 
-struct recorder *recorder_create(struct engine *e, const struct device *d)
+static struct hist *live_hist(struct recorder *r, int call)
+{
+	return call == SERIES_SYNC ? &r->live_syncs : &r->live[call].clat;
+}
+
+struct recorder *recorder_create(struct engine *e, struct device *const *devices, u32 device_count)
 {
 	struct recorder *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
 	r->engine = e;
-	r->device = d;
+	r->device = devices;
 	r->series = calloc(1, sizeof(*r->series));
 	if (r->series)
 		r->series->points = calloc(POINTS_MAX + 1, sizeof(*r->series->points));
@@ -55,14 +61,20 @@ struct recorder *recorder_create(struct engine *e, const struct device *d)
 		free(r);
 		return NULL;
 	}
-	for (int dir = 0; dir < JOB_DIRS; dir++)
-		hist_init(&r->live[dir].clat);
+	r->series->device_count = device_count;
+	for (int call = 0; call < SERIES_CALLS; call++)
+		hist_init(live_hist(r, call));
 	return r;
 }
 
 struct job_dir_stats *recorder_live(struct recorder *r)
 {
 	return r->live;
+}
+
+struct hist *recorder_live_syncs(struct recorder *r)
+{
+	return &r->live_syncs;
 }
 
 static struct sparse *sparse_of(const struct hist *h)
@@ -99,8 +111,8 @@ static void keep_latency(struct recorder *r, size_t i)
 {
 	struct series_point *p = &r->series->points[i];
 
-	for (int dir = 0; dir < JOB_DIRS; dir++) {
-		struct hist *h = &r->live[dir].clat;
+	for (int dir = 0; dir < SERIES_CALLS; dir++) {
+		struct hist *h = live_hist(r, dir);
 
 		p->latency[dir] = (struct series_latency){ h->samples, 0, 0, h->max_ns };
 		if (!h->samples)
@@ -115,11 +127,11 @@ static void keep_latency(struct recorder *r, size_t i)
 static void join(struct recorder *r, size_t to, size_t from)
 {
 	struct series_point *a = &r->series->points[to], *b = &r->series->points[from];
-	struct series_latency before[JOB_DIRS];
+	struct series_latency before[SERIES_CALLS];
 
 	memcpy(before, a->latency, sizeof(before));
 	*a = *b;
-	for (int dir = 0; dir < JOB_DIRS; dir++) {
+	for (int dir = 0; dir < SERIES_CALLS; dir++) {
 		struct sparse **one = &r->latency[to][dir], **two = &r->latency[from][dir];
 
 		a->latency[dir].samples += before[dir].samples;
@@ -170,7 +182,8 @@ static void take_point(struct recorder *r)
 
 	*p = (struct series_point){ .t_ns = world_now() - s->started_ns };
 	engine_stats(r->engine, &p->engine);
-	device_stats(r->device, &p->device);
+	for (u32 i = 0; i < s->device_count; i++)
+		device_stats(r->device[i], &p->device[i]);
 	for (int dir = 0; dir < JOB_DIRS; dir++) {
 		p->ios[dir] = r->live[dir].ios;
 		p->bytes[dir] = r->live[dir].bytes;
@@ -229,7 +242,7 @@ static void finish_point(struct recorder *r, size_t i)
 {
 	struct series_point *p = &r->series->points[i];
 
-	for (int dir = 0; dir < JOB_DIRS; dir++) {
+	for (int dir = 0; dir < SERIES_CALLS; dir++) {
 		struct series_latency *l = &p->latency[dir];
 
 		if (!r->latency[i][dir])

@@ -37,6 +37,9 @@
 	X(WRITE_P50, write_p50_ms, "median latency of a write")                                \
 	X(WRITE_P99, write_p99_ms, "99th percentile of the latency of writes")                 \
 	X(WRITE_MAX, write_max_ms, "longest write")                                            \
+	X(SYNC_P50, fsync_p50_ms, "median latency of an fsync")                                \
+	X(SYNC_P99, fsync_p99_ms, "99th percentile of the latency of fsyncs")                  \
+	X(SYNC_MAX, fsync_max_ms, "longest fsync")                                             \
 	X(ASLEEP, writers_asleep, "seconds of sleep that were given out a second")             \
 	X(SLEEPS, sleeps_per_s, "pauses begun a second")                                       \
 	X(PAUSE, mean_pause_ms, "mean length of these pauses")                                 \
@@ -73,18 +76,23 @@ struct series_latency {
 	u64 samples, p50_ns, p99_ns, max_ns;
 };
 
+/* Kinds of calls whose latencies are recorded: reads, writes, trims, and fsyncs. */
+#define SERIES_SYNC  JOB_DIRS
+#define SERIES_CALLS (JOB_DIRS + 1)
+
 /* One point: counters as they stood, levels, and latencies since the point before. */
 struct series_point {
 	u64 t_ns; /* since the measured phase began */
 	struct engine_stats engine;
-	struct device_stats device;
+	struct device_stats device[ENGINE_DEVICES_MAX];
 	u64 ios[JOB_DIRS], bytes[JOB_DIRS];
-	struct series_latency latency[JOB_DIRS];
+	struct series_latency latency[SERIES_CALLS];
 };
 
 struct series {
 	struct series_point *points; /* the first is that of time 0 */
 	size_t count;
+	u32 device_count;
 	u64 started_ns; /* world time */
 	u64 interval_ns;
 	/* of the whole phase: clones, those that did I/O of a direction, how long calls took */
@@ -97,9 +105,10 @@ struct series {
 
 /* Makes a recorder of one measured phase in the calling task's world; NULL without memory. */
 struct recorder;
-struct recorder *recorder_create(struct engine *e, const struct device *d);
-/* Where the jobs enter their I/Os; see struct jobs_options. */
+struct recorder *recorder_create(struct engine *e, struct device *const *devices, u32 device_count);
+/* Where the jobs enter their I/Os and fsyncs; see struct jobs_options. */
 struct job_dir_stats *recorder_live(struct recorder *r);
+struct hist *recorder_live_syncs(struct recorder *r);
 /* Takes the first point, takes one if it is due, and takes the last. */
 void recorder_begin(struct recorder *r);
 void recorder_look(struct recorder *r);
@@ -112,5 +121,8 @@ const char *series_key(enum series_column c);
 const char *series_about(enum series_column c);
 /* NAN where there is nothing to say: rates at time 0, latencies without I/Os. */
 double series_value(const struct series *s, enum series_column c, size_t point);
+/* Whether the column speaks of devices; series_value() is then of all, busy of the busiest. */
+bool series_of_device(enum series_column c);
+double series_device_value(const struct series *s, enum series_column c, u32 device, size_t point);
 
 #endif

@@ -72,6 +72,7 @@ static double latency(const struct series_point *p, enum series_column c)
 {
 	const struct series_latency *reads = &p->latency[JOB_DIR_READ];
 	const struct series_latency *writes = &p->latency[JOB_DIR_WRITE];
+	const struct series_latency *syncs = &p->latency[SERIES_SYNC];
 
 	switch (c) {
 	case SERIES_READ_P50:
@@ -84,9 +85,15 @@ static double latency(const struct series_point *p, enum series_column c)
 		return milliseconds(writes, writes->p50_ns);
 	case SERIES_WRITE_P99:
 		return milliseconds(writes, writes->p99_ns);
-	default:
-		assert(c == SERIES_WRITE_MAX);
+	case SERIES_WRITE_MAX:
 		return milliseconds(writes, writes->max_ns);
+	case SERIES_SYNC_P50:
+		return milliseconds(syncs, syncs->p50_ns);
+	case SERIES_SYNC_P99:
+		return milliseconds(syncs, syncs->p99_ns);
+	default:
+		assert(c == SERIES_SYNC_MAX);
+		return milliseconds(syncs, syncs->max_ns);
 	}
 }
 
@@ -95,7 +102,6 @@ static double growth(const struct series_point *p, const struct series_point *q,
 		     enum series_column c)
 {
 	const struct engine_stats *a = &p->engine, *b = &q->engine;
-	const struct device_stats *d = &p->device, *e = &q->device;
 
 	switch (c) {
 	case SERIES_READ_IOPS:
@@ -114,8 +120,17 @@ static double growth(const struct series_point *p, const struct series_point *q,
 		return (double)(b->charged - a->charged) * PAGE_SIZE;
 	case SERIES_DIRTIED:
 		return (double)(b->pages_dirtied - a->pages_dirtied) * PAGE_SIZE;
-	case SERIES_WRITTEN:
+	default:
+		assert(c == SERIES_WRITTEN);
 		return (double)(b->pages_written - a->pages_written) * PAGE_SIZE;
+	}
+}
+
+/* The same of one device. */
+static double device_growth(const struct device_stats *d, const struct device_stats *e,
+			    enum series_column c)
+{
+	switch (c) {
 	case SERIES_DEVICE_READS:
 		return (double)(e->reads - d->reads);
 	case SERIES_DEVICE_WRITES:
@@ -140,6 +155,40 @@ static double mean_pause(const struct engine_stats *a, const struct engine_stats
 	       NSEC_PER_MSEC;
 }
 
+bool series_of_device(enum series_column c)
+{
+	return c >= SERIES_DEVICE_READS && c <= SERIES_DEVICE_DEPTH;
+}
+
+double series_device_value(const struct series *s, enum series_column c, u32 device, size_t point)
+{
+	const struct series_point *q = &s->points[point], *p = q - 1;
+	double seconds;
+
+	assert(point < s->count && device < s->device_count && series_of_device(c));
+	if (c == SERIES_DEVICE_DEPTH)
+		return (double)q->device[device].in_flight;
+	if (!point)
+		return NAN;
+	seconds = (double)(q->t_ns - p->t_ns) / NSEC_PER_SEC;
+	return seconds > 0 ? device_growth(&p->device[device], &q->device[device], c) / seconds
+			   : NAN;
+}
+
+static double devices_value(const struct series *s, enum series_column c, size_t point)
+{
+	double all = 0;
+
+	for (u32 i = 0; i < s->device_count; i++) {
+		double one = series_device_value(s, c, i, point);
+
+		if (isnan(one))
+			return one;
+		all = c == SERIES_DEVICE_BUSY ? fmax(all, one) : all + one;
+	}
+	return all;
+}
+
 double series_value(const struct series *s, enum series_column c, size_t point)
 {
 	const struct series_point *q = &s->points[point], *p = q - 1;
@@ -148,13 +197,13 @@ double series_value(const struct series *s, enum series_column c, size_t point)
 	assert(point < s->count && c < SERIES_COLUMNS);
 	if (c == SERIES_T)
 		return (double)q->t_ns / NSEC_PER_SEC;
-	if (c == SERIES_DEVICE_DEPTH)
-		return (double)q->device.in_flight;
+	if (series_of_device(c))
+		return devices_value(s, c, point);
 	if ((c >= SERIES_DIRTY && c <= SERIES_LIMIT) || c >= SERIES_ORDER0)
 		return level(q, c);
 	if (!point)
 		return NAN;
-	if (c >= SERIES_READ_P50 && c <= SERIES_WRITE_MAX)
+	if (c >= SERIES_READ_P50 && c <= SERIES_SYNC_MAX)
 		return latency(q, c);
 	if (c == SERIES_PAUSE)
 		return mean_pause(&p->engine, &q->engine);

@@ -4,6 +4,9 @@
  * `section.key = value` with the place where somebody wrote it; a later setting of
  * the same key wins. The layers, first to last: the machine file, the experiment's
  * own sections, the case, the command line.
+ *
+ * A machine has one device, [device], or more: each [device NAME] is another, and says in which
+ * folder it is mounted.
  */
 #ifndef SLUICE_LAB_SETUP_H
 #define SLUICE_LAB_SETUP_H
@@ -33,16 +36,31 @@ int settings_add(struct settings *s, const struct setting *new);
 int settings_append(struct settings *s, const struct settings *more);
 void settings_finish(struct settings *s);
 
+/* A device and what the page cache is told of it. */
+struct setup_device {
+	char name[32];     /* of [device NAME]; of the first "", and its model's for people */
+	const char *mount; /* its files are in this folder; NULL for the first: all others */
+	struct device_config config;
+	struct bdi_settings bdi;
+	u64 size_bytes;  /* 0: no limit */
+	u32 block_bytes; /* of the files */
+};
+
 struct setup {
 	struct sim_config sim;
 	u64 memory_bytes, reserve_bytes;
+	enum fs_kind fs; /* under the files */
 	struct vm_settings vm;
-	struct device_config device;
-	u64 device_size_bytes; /* 0: no limit */
-	u32 read_ahead_kb;
-	u32 block_bytes; /* of the files */
-	bool strict_limit;
+	struct setup_device device[ENGINE_DEVICES_MAX];
+	u32 device_count;
 };
+
+/* The dirty limit of its empty page cache, pages. */
+u64 setup_limit(const struct setup *s);
+/* What people call a device: its section's name, or that of the first one's configuration. */
+const char *setup_device_name(const struct setup_device *d);
+/* The device that a file is on: that with the longest mount its name is in. */
+const struct setup_device *setup_device_of(const struct setup *s, const char *path);
 
 /*
  * Reads a setup. 0, or -EINVAL with `e` naming the setting that is wrong; what is
@@ -55,6 +73,17 @@ int setup_read_vm(struct vm_settings *vm, const struct settings *s, struct err *
 
 /* The sections that settings may be in, "machine" ...; NULL past the end. */
 const char *setup_section(size_t i);
+/* Whether a section's name is one of them, or that of another device: "device NAME". */
 bool setup_has_section(const char *name);
+/* -EINVAL: the name of a device's section cannot be. */
+int setup_check_section(const char *section, const struct origin *at, struct err *e);
+/* Whether a device, by the name of its section, is in the settings. */
+bool setup_has_device(const struct settings *s, const char *section);
+/*
+ * Takes "vm.dirty_ratio", or "device.NAME.iops", of a device in `s`, apart: *section is to be
+ * freed, *name lies in `key`. -EINVAL with `e` saying, of the origin, what is wrong; -ENOMEM.
+ */
+int setting_address(const struct settings *s, const char *key, const struct origin *at,
+		    char **section, const char **name, struct err *e);
 
 #endif

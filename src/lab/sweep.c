@@ -106,6 +106,41 @@ static int read_axes(struct sweep *s, const struct selection *selection, struct 
 	return 0;
 }
 
+/* Keys that set the same thing in different ways, each line of them in one section. */
+static const char *const rivals[][3] = {
+	{ "dirty_ratio", "dirty_bytes" },
+	{ "dirty_background_ratio", "dirty_background_bytes" },
+	{ "min_ratio", "min_ratio_fine", "min_bytes" },
+	{ "max_ratio", "max_ratio_fine", "max_bytes" },
+};
+
+static bool same_thing(const char *a, const char *b)
+{
+	const char *x = strrchr(a, '.'), *y = strrchr(b, '.');
+
+	if (!x || !y || x - a != y - b || strncmp(a, b, (size_t)(x - a)) != 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(rivals); i++) {
+		unsigned both = 0;
+
+		for (size_t j = 0; j < ARRAY_SIZE(rivals[0]) && rivals[i][j]; j++)
+			both |= (unsigned)!strcmp(x + 1, rivals[i][j]) |
+				(unsigned)!strcmp(y + 1, rivals[i][j]) << 1;
+		if (both == 3)
+			return true;
+	}
+	return false;
+}
+
+bool sweep_rivals(const struct sweep *s, size_t *a, size_t *b)
+{
+	for (*b = 0; *b < s->axis_count; ++*b)
+		for (*a = 0; *a < *b; ++*a)
+			if (same_thing(s->axes[*a].key, s->axes[*b].key))
+				return true;
+	return false;
+}
+
 size_t sweep_value(const struct sweep *s, size_t point, size_t axis)
 {
 	size_t step = point % s->steps;

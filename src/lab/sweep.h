@@ -147,6 +147,8 @@ int sweep_json(FILE *out, const struct sweep *s, const struct sweep_curves *c);
 int sweep_json_file(const char *path, const struct sweep *s, const struct sweep_curves *c,
 		    struct err *e);
 /* A page for a browser. */
+/* Two axes of which, at each point, only the later counts, as vm.dirty_ratio and vm.dirty_bytes. */
+bool sweep_rivals(const struct sweep *s, size_t *a, size_t *b);
 int sweep_html(FILE *out, const struct sweep *s, const struct sweep_curves *c);
 int sweep_html_file(const char *path, const struct sweep *s, const struct sweep_curves *c,
 		    struct err *e);

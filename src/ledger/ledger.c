@@ -54,7 +54,7 @@ static void post_fields(struct ledger *l, const struct ledger_entry *e, u32 fiel
 	}
 }
 
-/* The same where nobody else posts at the same time: loads and stores, which cost a tenth. */
+/* The same under a lock for all posts: loads and stores, which cost a tenth. */
 static void post_fields_alone(struct ledger *l, const struct ledger_entry *e, u32 fields)
 {
 	for (; fields; fields &= fields - 1) {
@@ -83,14 +83,17 @@ void ledger_post(struct ledger *l, const struct ledger_entry *e)
 	post_fields(l, e, fields_of(e));
 }
 
-void ledger_post_all(struct ledger *const *books, unsigned count, const struct ledger_entry *e)
+void ledger_post_all(struct ledger *const *books, unsigned count, const struct ledger_entry *e,
+		     struct spinlock *lock)
 {
 	u32 fields = fields_of(e);
 
 	post_fields_alone(books[0], e, fields);
+	spin_lock(lock);
 	for (unsigned i = 1; i < count; i++)
 		if (books[i])
-			post_fields(books[i], e, fields);
+			post_fields_alone(books[i], e, fields);
+	spin_unlock(lock);
 }
 
 void ledger_reset_peaks(struct ledger *l)

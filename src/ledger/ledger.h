@@ -17,14 +17,14 @@
  * counts a page twice; a page that is re-dirtied in flight is in debt and in flight,
  * but pinned once.
  *
- * Levels are changed under the tree lock of the mapping concerned, but books are
- * shared by many mappings: hence atomics, relaxed, since nobody infers other state
- * from them.
+ * Levels are changed under the tree lock of the mapping concerned, and those of books that many
+ * mappings share under one more. They are read without: hence atomics, relaxed, since nobody
+ * infers other state from them.
  */
 #ifndef SLUICE_LEDGER_LEDGER_H
 #define SLUICE_LEDGER_LEDGER_H
 
-#include "base/types.h"
+#include "world/lock.h"
 #include <stdatomic.h>
 
 /* All in pages. */
@@ -80,10 +80,11 @@ struct ledger_entry {
 void ledger_init(struct ledger *l);
 void ledger_post(struct ledger *l, const struct ledger_entry *e);
 /*
- * Posts to several books, those that are NULL excepted. All posts to the first one are made under
- * one lock of the callers'.
+ * Posts to several books, those that are NULL excepted. The first one is posted to under a lock
+ * that the caller holds, the others under `lock`, taken here; and by this call only.
  */
-void ledger_post_all(struct ledger *const *books, unsigned count, const struct ledger_entry *e);
+void ledger_post_all(struct ledger *const *books, unsigned count, const struct ledger_entry *e,
+		     struct spinlock *lock);
 void ledger_reset_peaks(struct ledger *l);
 
 static inline u64 ledger_level(const struct ledger *l, enum ledger_level i)

@@ -42,6 +42,19 @@ static int make_engine(struct sluice *c, struct err *e)
 	return rc;
 }
 
+static int add_device(struct sluice *c, struct err *e)
+{
+	int rc = engine_add_device(c->engine, c->device, c->config.read_ahead_kb,
+				   c->config.strict_limit);
+
+	if (rc && c->config.engine.register_memory)
+		err_set(e, NULL, 0,
+			"register_memory=yes: %s; it needs io_uring, and as much to be locked as "
+			"RLIMIT_MEMLOCK allows",
+			strerror(-rc));
+	return rc;
+}
+
 static int make_paths(struct sluice *c)
 {
 	const struct path_config paths = { .block_bytes = c->config.block_bytes,
@@ -74,8 +87,7 @@ static int build(struct sluice *c, struct err *e)
 	if (!rc)
 		rc = make_engine(c, e);
 	if (!rc)
-		rc = engine_add_device(c->engine, c->device, c->config.read_ahead_kb,
-				       c->config.strict_limit);
+		rc = add_device(c, e);
 	return rc ? rc : make_paths(c);
 }
 

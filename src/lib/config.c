@@ -45,6 +45,8 @@ struct key {
 static const struct key keys[] = {
 	MEMORY("memory", engine.memory_bytes, MEMORY_MIN),
 	MEMORY("max_memory", engine.max_memory_bytes, MEMORY_MIN),
+	{ "machine", "register_memory", KIND_BOOL, AT(engine.register_memory), 0, 1, 1,
+	  "yes or no" },
 	{ "machine", "huge_pages", KIND_WORD, AT(engine.huge_pages), 0, 2, 1, "auto|never|always" },
 	{ "machine", "reserve", KIND_BYTES, AT(engine.reserve_bytes), 0, BYTES_MAX, 1,
 	  "a size, as 500M" },

@@ -333,6 +333,9 @@ int disk_store_create(struct disk *d, u64 bytes, struct store **out)
 
 void disk_sent(struct disk *d, const struct io *io)
 {
+	for (u32 i = 0; i < d->flights; i++)
+		if (d->flight[i].io == io)
+			return; /* another request of it */
 	assert(d->flights < DISK_IN_FLIGHT_MAX);
 	d->flight[d->flights++] = (struct disk_flight){ io, d->sequence };
 }

@@ -31,7 +31,7 @@ struct disk {
 /* Of a store that is to be `bytes` long at most. */
 int disk_store_create(struct disk *d, u64 bytes, struct store **out);
 void disk_init(struct disk *d, struct device *device, u64 seed);
-/* An I/O of the device was sent; is over. */
+/* An I/O of the device, or a part of it, was sent; all of it is over. */
 void disk_sent(struct disk *d, const struct io *io);
 void disk_over(struct disk *d, const struct io *io);
 /* Makes a failed write leave some of its sectors behind. */

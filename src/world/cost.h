@@ -24,6 +24,7 @@
 	X(EVICT, evict_ns, 800, "dropping a folio from the cache")                   \
 	X(SUBMIT, submit_ns, 3000, "submitting one I/O")                             \
 	X(COMPLETE, complete_ns, 2000, "completing one I/O")                         \
+	X(ESTIMATE, estimate_ns, 3000, "updating a device's bandwidth and pace")     \
 	X(WAKE, wake_ns, 3000, "a task's way from woken to running")
 
 enum cost {

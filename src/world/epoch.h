@@ -42,7 +42,7 @@ struct world_epoch {
 };
 
 extern struct world_epoch world_epoch;
-extern _Thread_local struct world_reader world_reader __attribute__((tls_model("initial-exec")));
+extern _Thread_local struct world_reader world_reader TLS_DIRECT;
 
 void world_reader_register(void);
 void world_reader_wake(void);

@@ -29,9 +29,11 @@
 	X(INODE, "inode")           /* inode.lock: writers of a file against each other */      \
 	X(INVALIDATE, "invalidate") /* inode.invalidate_lock: reads, faults against truncate */ \
 	X(THROTTLE, "throttle")     /* wb.line: tasks over the limit, in order */               \
+	X(JOURNAL, "journal")       /* journal.commit: one commit at a time */                  \
 	X(WB_WORK, "flusher work")  /* wb.work_lock: queued work of a flusher */                \
 	X(WB_LIST, "flusher lists") /* wb.list_lock: the inode lists of a flusher */            \
 	X(TREE, "tree")             /* mapping.tree_lock: the index and its state words */      \
+	X(BOOKS, "books")           /* cache.books_lock: ledgers that mappings share */         \
 	X(LRU, "lru")               /* cache.lru_lock */                                        \
 	X(ARENA, "arena")           /* arena.lock: free pages and descriptors */                \
 	X(DOMAIN, "domain")         /* domain.lock: limits and proportions */                   \

@@ -15,6 +15,7 @@ void lock_check_order(const void *lock, u32 rank)
 {
 	const struct task *me = world_self();
 
+	world_shake();
 	for (u32 i = 0; i < me->held_count; i++) {
 		assert(me->held[i].lock != lock); /* taken twice */
 		assert(rank == RANK_NONE || me->held[i].rank < rank);

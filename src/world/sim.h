@@ -13,6 +13,7 @@ struct sim_config {
 	unsigned hz;   /* 100, 250 or 1000 */
 	u64 seed;
 	u64 cost_ns[COST_MAX]; /* filled with the defaults by sim_config_init() */
+	u64 shake_seed;        /* 0: none; else world_shake() sleeps now and then, by this seed */
 };
 
 void sim_config_init(struct sim_config *c);

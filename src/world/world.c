@@ -64,6 +64,29 @@ void world_sleep_until(u64 deadline)
 		real_sleep_until(deadline);
 }
 
+#ifdef SLUICE_CHECKS
+
+#define SHAKE_ONE_IN 16    /* points pass without a sleep but for one in so many */
+#define SHAKE_MAX_NS 20000 /* of a sleep */
+
+void world_shake_now(void)
+{
+	struct world *w = world_current;
+	u64 x = w->shake;
+
+	/* neither events nor those who must not wait */
+	if (!world_task_id() || world_self()->held_spins || world_is_reading())
+		return;
+	x ^= x << 13; /* Marsaglia's xorshift: never 0 */
+	x ^= x >> 7;
+	x ^= x << 17;
+	w->shake = x;
+	if (x % SHAKE_ONE_IN == 0)
+		world_sleep_until(world_now() + (x >> 32) % SHAKE_MAX_NS);
+}
+
+#endif
+
 unsigned world_hz(void)
 {
 	return world_current ? world_current->hz : HZ_DEFAULT;
@@ -85,17 +108,26 @@ u64 world_jiffies(void)
 	return jiffies_at_start() + world_now() / tick_ns();
 }
 
-void world_sleep_jiffies(u64 n)
+u64 world_timer_jiffies(u64 n)
 {
 	unsigned shift = 0;
-	u64 expiry;
 
 	assert(n >= 1);
 	/* each level of the wheel is 8 times as coarse as the one below; none fires early */
 	while (n >= 63ull << shift)
 		shift += 3;
-	expiry = (((world_jiffies() + n) >> shift) + 1) << shift;
-	world_sleep_until((expiry - jiffies_at_start()) * tick_ns());
+	return (((world_jiffies() + n) >> shift) + 1) << shift;
+}
+
+u64 world_jiffies_ns(u64 jiffies)
+{
+	assert(jiffies >= jiffies_at_start());
+	return (jiffies - jiffies_at_start()) * tick_ns();
+}
+
+void world_sleep_jiffies(u64 n)
+{
+	world_sleep_until(world_jiffies_ns(world_timer_jiffies(n)));
 }
 
 struct task *world_spawn(const char *name, void (*fn)(void *arg), void *arg)

@@ -41,12 +41,13 @@ struct world {
 	u64 clock_ns; /* the global virtual clock */
 	u64 ahead_ns; /* what the running fiber has spent since it was switched to */
 	u64 cost_ns[COST_MAX];
+	u64 shake; /* state of the shaker; 0: it does nothing */
 };
 
 struct task; /* a fiber or a thread */
 
 /* NULL: the default real world. In the executable's own block of thread-local storage. */
-extern _Thread_local struct world *world_current __attribute__((tls_model("initial-exec")));
+extern _Thread_local struct world *world_current TLS_DIRECT;
 
 void world_bind(struct world *w); /* NULL unbinds */
 /* Makes w a real world with a HZ of its own, to bind. What a task spawns inherits its world. */
@@ -83,6 +84,24 @@ void world_sleep_until(u64 deadline);
 #define WORLD_QUANTUM (50 * NSEC_PER_USEC) /* spent CPU time that world_breathe() settles */
 
 /*
+ * A point where another thread might get ahead in the real world: before a lock is taken, and the
+ * like. In builds with SLUICE_CHECKS a simulated world that shakes sleeps here now and then for a
+ * few microseconds, so that tests see orders of events that run to completion hides.
+ */
+#ifdef SLUICE_CHECKS
+void world_shake_now(void);
+static inline void world_shake(void)
+{
+	if (unlikely(world_current && world_current->shake))
+		world_shake_now();
+}
+#else
+static inline void world_shake(void)
+{
+}
+#endif
+
+/*
  * A point where a long computation may be interrupted: settles spent CPU time
  * when it exceeds a quantum and lets others run. No spinlock may be held.
  */
@@ -90,6 +109,7 @@ static inline void world_breathe(void)
 {
 	if (world_is_sim() && world_current->ahead_ns > WORLD_QUANTUM)
 		world_sleep_until(0);
+	world_shake();
 }
 
 /*
@@ -110,12 +130,16 @@ unsigned world_unpark(const _Atomic u32 *word, unsigned n);
  */
 unsigned world_hz(void);
 u64 world_jiffies(void);
+/* World time at which a tick begins; no tick before the world's first. */
+u64 world_jiffies_ns(u64 jiffies);
 /*
- * Sleeps n >= 1 ticks as Linux's schedule_timeout(n) does since 4.8: its timer wheel fires
- * at the first tick after now + n, never before n whole periods have passed, so after between
- * n and n + 1 of them. From 63 ticks on the wheel's next level rounds that up to a multiple of
- * 8 ticks, from 504 on to one of 64, and so on by eights.
+ * The tick in which a timer of n >= 1 ticks fires that is set now, as Linux's do since 4.8: its
+ * timer wheel fires at the first tick after now + n, never before n whole periods have passed, so
+ * after between n and n + 1 of them. From 63 ticks on the wheel's next level rounds that up to
+ * a multiple of 8 ticks, from 504 on to one of 64, and so on by eights.
  */
+u64 world_timer_jiffies(u64 n);
+/* Sleeps until such a timer fires, as Linux's schedule_timeout(n). */
 void world_sleep_jiffies(u64 n);
 
 /* A new task, runnable at once. `name` is copied. NULL when memory is short. */

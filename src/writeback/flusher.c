@@ -56,6 +56,7 @@ static s64 write_inode(struct wb *wb, struct wb_work *work, struct inode *inode,
 	if (trace_on())
 		trace_single_inode(wb, inode, slice, 0, TRACE_WRITEBACK_SINGLE_INODE_START);
 	inode_write_pages(inode, &pass, wb->runs);
+	wb_count(wb);
 	wrote = slice - pass.budget;
 	if (trace_on())
 		trace_single_inode(wb, inode, pass.budget, wrote, TRACE_WRITEBACK_SINGLE_INODE);
@@ -215,7 +216,6 @@ static s64 check_background(struct wb *wb)
 
 static void run_once(struct wb *wb)
 {
-	u64 interval_ns = writeback_interval_ns(wb->all);
 	struct wb_work *work;
 	s64 wrote = 0;
 
@@ -236,27 +236,9 @@ static void run_once(struct wb *wb)
 	if (trace_on())
 		trace_pages_written(wb, wrote);
 	spin_lock(&wb->list_lock);
-	wb->wake_ns = wb->dirty_inodes && interval_ns ? world_now() + interval_ns : WORLD_NEVER;
+	wb->wake_ns = wb->dirty_inodes ? wb_periodic_ns(wb->all) : WORLD_NEVER;
 	spin_unlock(&wb->list_lock);
 	atomic_store(&wb->running, 0);
-}
-
-/* The delayed bandwidth update (5.4 c), if it is due; returns when it will be. */
-static u64 delayed_update(struct wb *wb)
-{
-	u64 now = world_jiffies(), due;
-
-	spin_lock(&wb->bw_lock);
-	due = wb->bw_due;
-	if (due && now >= due)
-		wb->bw_due = 0;
-	spin_unlock(&wb->bw_lock);
-	if (!due)
-		return WORLD_NEVER;
-	if (now < due)
-		return world_now() + (due - now) * (NSEC_PER_SEC / world_hz());
-	wb_update_bandwidth(wb);
-	return WORLD_NEVER;
 }
 
 void flusher_run(void *arg)
@@ -265,7 +247,7 @@ void flusher_run(void *arg)
 
 	for (;;) {
 		u32 seen = atomic_load(&wb->wakeups);
-		u64 update = delayed_update(wb), wake;
+		u64 update = wb_delayed_update(wb), wake;
 		bool stop;
 
 		spin_lock(&wb->list_lock);

@@ -107,6 +107,18 @@ static const struct answer pinned_share[] = {
 	SHARE(60), SHARE(70), SHARE(80), SHARE(90), SHARE(100),
 };
 
+static const struct answer wb_counters[] = {
+	[WB_COUNTERS_EXACT] = { "exact", "the flusher knows how much is dirty on its device" },
+	[WB_COUNTERS_PER_CPU] = { "per-cpu",
+				  "what each CPU dirtied is unseen by the flusher until it "
+				  "is a batch, as before Linux 5.14" },
+};
+
+static const struct answer ext4_folios[] = {
+	[EXT4_FOLIOS_SINGLE] = { "single", "files on ext4 have 4 KiB folios only" },
+	[EXT4_FOLIOS_LARGE] = { "large", "files on ext4 have large folios as others have" },
+};
+
 static const struct answer max_order[] = {
 	{ "0", "no folio is larger than 4 KiB" },   { "1", "no folio is larger than 8 KiB" },
 	{ "2", "no folio is larger than 16 KiB" },  { "3", "no folio is larger than 32 KiB" },
@@ -132,6 +144,8 @@ static const struct choice choices[] = {
 	CHOICE(reclaim, "lru2|sieve|s3fifo"),
 	CHOICE(errors, "keep|linux"),
 	CHOICE(pinned_share, "0|10|20|30|40|50|60|70|80|90|100"),
+	CHOICE(wb_counters, "exact|per-cpu"),
+	CHOICE(ext4_folios, "single|large"),
 	CHOICE(max_order, "0|1|2|3|4|5|6|7|8|9"),
 };
 
@@ -140,27 +154,29 @@ struct preset {
 	const char *about;
 };
 
-#define LINUX(release, order, source, unit, floor)                                              \
-	{                                                                                       \
-		.name = "linux-" release, .accounting = ACCOUNT_FOLIO, .pinned = PINNED_IGNORE, \
-		.small_write = SMALL_WRITE_KEEP, .write_order = order, .readahead = source,     \
-		.writeout = unit, .write_lock = WRITE_LOCK_INODE, .wb_floor = floor,            \
-		.reclaim = RECLAIM_LRU2, .pinned_share = 10, .max_order = 9                     \
+#define LINUX(release, order, source, unit, floor, ext4)                                         \
+	{                                                                                        \
+		.name = "linux-" release, .accounting = ACCOUNT_FOLIO, .pinned = PINNED_IGNORE,  \
+		.small_write = SMALL_WRITE_KEEP, .write_order = order, .readahead = source,      \
+		.writeout = unit, .write_lock = WRITE_LOCK_INODE, .wb_floor = floor,             \
+		.reclaim = RECLAIM_LRU2, .pinned_share = 10, .ext4_folios = ext4, .max_order = 9 \
 	}
 
 static const struct preset presets[] = {
-	{ LINUX("6.1", WRITE_ORDER_ZERO, READAHEAD_MARK_ORDER, WRITEOUT_FOLIO, WB_FLOOR_POSITION),
+	{ LINUX("6.1", WRITE_ORDER_ZERO, READAHEAD_MARK_ORDER, WRITEOUT_FOLIO, WB_FLOOR_POSITION,
+		EXT4_FOLIOS_SINGLE),
 	  "Linux 6.1: writes make 4 KiB folios, dirty folios are written whole" },
-	{ LINUX("6.6", WRITE_ORDER_LENGTH, READAHEAD_MARK_ORDER, WRITEOUT_BLOCK, WB_FLOOR_POSITION),
+	{ LINUX("6.6", WRITE_ORDER_LENGTH, READAHEAD_MARK_ORDER, WRITEOUT_BLOCK, WB_FLOOR_POSITION,
+		EXT4_FOLIOS_SINGLE),
 	  "Linux 6.6: large folios on writes too, only their dirty blocks are written" },
-	{ LINUX("6.12", WRITE_ORDER_LENGTH, READAHEAD_MARK_ORDER, WRITEOUT_BLOCK,
-		WB_FLOOR_POSITION),
+	{ LINUX("6.12", WRITE_ORDER_LENGTH, READAHEAD_MARK_ORDER, WRITEOUT_BLOCK, WB_FLOOR_POSITION,
+		EXT4_FOLIOS_SINGLE),
 	  "Linux 6.12: paces and writes as 6.6" },
 	{ LINUX("6.18", WRITE_ORDER_LENGTH, READAHEAD_FILE_ORDER, WRITEOUT_BLOCK,
-		WB_FLOOR_THRESHOLD),
+		WB_FLOOR_THRESHOLD, EXT4_FOLIOS_LARGE),
 	  "Linux 6.18: readahead keeps the largest folio order once it has ramped up" },
-	{ LINUX("7.4", WRITE_ORDER_LENGTH, READAHEAD_FILE_ORDER, WRITEOUT_BLOCK,
-		WB_FLOOR_THRESHOLD),
+	{ LINUX("7.4", WRITE_ORDER_LENGTH, READAHEAD_FILE_ORDER, WRITEOUT_BLOCK, WB_FLOOR_THRESHOLD,
+		EXT4_FOLIOS_LARGE),
 	  "Linux 7.4: paces and writes as 6.18" },
 	{ { .name = "sluice",
 	    .accounting = ACCOUNT_DEBT,
@@ -173,6 +189,7 @@ static const struct preset presets[] = {
 	    .wb_floor = WB_FLOOR_THRESHOLD,
 	    .reclaim = RECLAIM_S3FIFO,
 	    .pinned_share = 5,
+	    .ext4_folios = EXT4_FOLIOS_LARGE,
 	    .max_order = 9 },
 	  "Ours: paces by what must be written, sheds what it pins instead of stalling writers" },
 };

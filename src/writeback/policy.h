@@ -19,6 +19,8 @@ enum policy_write_order { WRITE_ORDER_ZERO, WRITE_ORDER_LENGTH };
 enum policy_writeout { WRITEOUT_FOLIO, WRITEOUT_BLOCK };
 enum policy_write_lock { WRITE_LOCK_INODE, WRITE_LOCK_FOLIO };
 enum policy_wb_floor { WB_FLOOR_POSITION, WB_FLOOR_THRESHOLD };
+enum policy_wb_counters { WB_COUNTERS_EXACT, WB_COUNTERS_PER_CPU };
+enum policy_ext4_folios { EXT4_FOLIOS_SINGLE, EXT4_FOLIOS_LARGE };
 enum policy_pinned { PINNED_IGNORE, PINNED_SHED };
 enum policy_errors { ERRORS_KEEP, ERRORS_LINUX };
 
@@ -35,6 +37,8 @@ struct policy {
 	enum reclaim reclaim;                /* which clean folio goes when memory is needed */
 	enum policy_errors errors;           /* what becomes of data that could not be written */
 	u32 pinned_share;                    /* pinned=shed: tenths of memory that may be pinned */
+	enum policy_wb_counters wb_counters; /* what the flusher sees of its device's dirty pages */
+	enum policy_ext4_folios ext4_folios; /* the folios of files on ext4 */
 	u32 max_order;                       /* largest folio order, 0..9 */
 };
 

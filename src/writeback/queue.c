@@ -20,6 +20,13 @@ void wb_wake(struct wb *wb)
 	wb_rearm(wb);
 }
 
+u64 wb_periodic_ns(const struct writeback *all)
+{
+	u64 ticks = (u64)all->vm.dirty_writeback_centisecs * world_hz() / 100;
+
+	return ticks ? world_jiffies_ns(world_timer_jiffies(ticks)) : WORLD_NEVER;
+}
+
 void wb_queue_work(struct wb *wb, struct wb_work *work)
 {
 	if (trace_on())
@@ -52,7 +59,6 @@ static void set_clean(struct wb *wb, struct inode *inode)
 void inode_mark_dirty(struct inode *inode)
 {
 	struct wb *wb = inode->wb;
-	u64 interval_ns = writeback_interval_ns(wb->all);
 	bool arm = false;
 
 	if (atomic_load_explicit(&inode->known_dirty, memory_order_relaxed))
@@ -67,11 +73,11 @@ void inode_mark_dirty(struct inode *inode)
 		if (!(inode->state & INODE_SYNC) && list_empty(&inode->link)) {
 			inode->dirtied_when = world_jiffies();
 			list_add(&wb->dirty, &inode->link);
-			arm = first && interval_ns && wb->wake_ns == WORLD_NEVER;
+			arm = first && wb->wake_ns == WORLD_NEVER;
 		}
 	}
 	if (arm)
-		wb->wake_ns = world_now() + interval_ns;
+		wb->wake_ns = wb_periodic_ns(wb->all);
 	spin_unlock(&wb->list_lock);
 	if (arm)
 		wb_rearm(wb);

@@ -10,6 +10,12 @@
  * Above it the task owes time: pages / (rate that balances * position ratio), less the
  * time it spent otherwise since its last pause, and sleeps that off in whole ticks.
  *
+ * An update of the estimates takes a few microseconds, and Linux does not look again whether it
+ * is due once it has the lock: a task on another CPU that looks meanwhile does it too, over a time
+ * of one tick in which next to nothing was dirtied. Tasks that sleep wake in the same tick, so
+ * this is frequent. Here it happens in the simulated world, when two tasks look within the time
+ * of one update of each other.
+ *
  * The policy's accounting decides what is read as dirty and what a write is charged; the
  * law is the same.
  *
@@ -140,6 +146,15 @@ static void wake_flusher(struct wb *wb)
 	wb_wake(wb);
 }
 
+/* Whether another CPU's update has not ended yet. bw_lock held. */
+static bool meets_update(const struct wb *wb)
+{
+	u64 now = world_now(), other = wb->bw_update_ns;
+
+	return world_is_sim() && other &&
+	       max_u64(now, other) - min_u64(now, other) < world_current->cost_ns[COST_ESTIMATE];
+}
+
 /* Step 6, and the reading of what it updates. Returns dirty_ratelimit; *avg_bw too. */
 static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 {
@@ -151,7 +166,7 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 	bool due;
 
 	spin_lock(&wb->bw_lock);
-	due = bandwidth_due(&wb->bw, k->now, hz);
+	due = bandwidth_due(&wb->bw, k->now, hz) || meets_update(wb);
 	spin_unlock(&wb->bw_lock);
 	if (due) {
 		spin_lock(&all->lock);
@@ -159,7 +174,7 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 		spin_unlock(&all->lock);
 	}
 	spin_lock(&wb->bw_lock);
-	if (due && bandwidth_due(&wb->bw, k->now, hz)) {
+	if (due && (bandwidth_due(&wb->bw, k->now, hz) || meets_update(wb))) {
 		u64 elapsed = bandwidth_elapsed(&wb->bw, k->now);
 		struct ratelimit_inputs in = {
 			.pos_ratio = k->pos_ratio,
@@ -167,6 +182,8 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 			.goal = position_goal(&k->at),
 		};
 
+		wb->bw_update_ns = world_now();
+		world_spend(COST_ESTIMATE, 1);
 		ratelimit_update(&wb->bw, &in);
 		bandwidth_update_write(&wb->bw, elapsed, written, hz);
 		bandwidth_stamp(&wb->bw, k->now, dirtied, written);
@@ -179,6 +196,16 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 	*avg_bw = wb->bw.avg_write_bw;
 	spin_unlock(&wb->bw_lock);
 	return ratelimit;
+}
+
+static void note_pace(struct writeback *all, const struct look *k, u64 rate)
+{
+	struct throttle_pace *pace = &all->stats.first_pace;
+
+	spin_lock(&all->lock);
+	if (pace->when_ns == WORLD_NEVER)
+		*pace = (struct throttle_pace){ world_now(), k->at.wb_dirty, rate };
+	spin_unlock(&all->lock);
 }
 
 static void note_sleep(struct writeback *all, u64 ns)
@@ -202,12 +229,6 @@ static void skip_pause(struct dirtier *t, s64 pause, u64 period, u64 pages_dirti
 	} else if (interval_of(t) <= pages_dirtied) {
 		*t->interval += pages_dirtied;
 	}
-}
-
-/* The slack that Linux's per-CPU counters would have (wb_stat_error; reference 0). */
-static u64 wb_stat_error(const struct writeback *all)
-{
-	return (u64)all->cpus * 8 * (1 + ilog2(all->cpus));
 }
 
 /* Goes to the end of the line, and comes back as the first in it, after so many jiffies. */
@@ -330,6 +351,7 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 	bool waits = !p.task_ratelimit && k->at.wb_dirty > wb_stat_error(wb->all);
 	bool too_short = false;
 
+	note_pace(wb->all, k, p.task_ratelimit);
 	if (queues(wb, k, t, waits))
 		return nowait ? WOULD_SLEEP : queue_up(wb, k, t, &p, waits);
 	if (p.task_ratelimit) {
@@ -448,6 +470,7 @@ int throttle_poll(struct wb *wb, bool nowait)
 	struct wb_cpu *cpu = this_cpu(all);
 	u64 limit = interval_of(&t);
 
+	wb_count(wb);
 	if (atomic_load_explicit(&wb->dirty_exceeded, memory_order_relaxed))
 		limit = min_u64(limit, EXCEEDED_POLL_PAGES);
 	if (*t.nr_dirtied >= limit) {

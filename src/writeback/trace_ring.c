@@ -71,7 +71,7 @@ static u64 last_serial; /* traces_lock */
 static _Thread_local struct {
 	u64 serial;
 	struct ring *ring;
-} mine __attribute__((tls_model("initial-exec")));
+} mine TLS_DIRECT;
 
 static void thread_ends(void)
 {

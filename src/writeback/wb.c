@@ -7,7 +7,9 @@
  * update of the bandwidth estimate, so that the end of a burst is counted too.
  */
 #include "writeback/wb.h"
+#include "base/bits.h"
 #include "cache/state.h"
+#include "writeback/journal.h"
 #include "writeback/pause.h"
 #include "writeback/position.h"
 #include "writeback/slice.h"
@@ -51,9 +53,11 @@ static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool l
 	spin_lock(&wb->bw_lock);
 	assert(wb->inodes_in_flight > 0);
 	wb->inodes_in_flight--;
-	arm = !wb->bw_due;
+	arm = !atomic_load_explicit(&wb->bw_due, memory_order_relaxed);
 	if (arm)
-		wb->bw_due = world_jiffies() + bandwidth_interval(world_hz());
+		atomic_store_explicit(&wb->bw_due,
+				      world_timer_jiffies(bandwidth_interval(world_hz())),
+				      memory_order_relaxed);
 	spin_unlock(&wb->bw_lock);
 	if (arm)
 		wb_rearm(wb);
@@ -106,12 +110,6 @@ struct vm_limits writeback_vm(const struct writeback *all)
 	};
 }
 
-u64 writeback_interval_ns(const struct writeback *all)
-{
-	return atomic_load_explicit(&all->vm.dirty_writeback_centisecs, memory_order_relaxed) *
-	       10ull * NSEC_PER_MSEC;
-}
-
 struct limits writeback_limits(struct writeback *all)
 {
 	struct vm_limits vm = writeback_vm(all);
@@ -136,11 +134,19 @@ static void need_writeback(struct cache *c)
 	}
 }
 
-void writeback_set_vm(struct writeback *all, const struct vm_limits *vm)
+/* What follows from the limits when they are new (reference 4.5, 5.1). */
+static void limits_changed(struct writeback *all)
 {
-	struct vm_knobs *k = &all->vm;
-	struct limits l;
+	struct limits l = writeback_limits(all);
 
+	spin_lock(&all->lock);
+	hard_limit_init(&all->hard, l.thresh, world_jiffies());
+	spin_unlock(&all->lock);
+	all->ratelimit_pages = (u32)min_u64(ratelimit_pages(l.thresh, all->cpus), UINT32_MAX);
+}
+
+static void set_knobs(struct vm_knobs *k, const struct vm_limits *vm)
+{
 	k->dirty_ratio = vm->config.dirty_ratio;
 	k->dirty_background_ratio = vm->config.dirty_background_ratio;
 	k->dirty_bytes = vm->config.dirty_bytes;
@@ -149,19 +155,26 @@ void writeback_set_vm(struct writeback *all, const struct vm_limits *vm)
 	k->dirty_expire_centisecs = vm->dirty_expire_centisecs;
 	k->retry_min_ms = vm->retry_min_ms;
 	k->retry_max_ms = vm->retry_max_ms;
-	l = writeback_limits(all);
-	spin_lock(&all->lock);
-	hard_limit_init(&all->hard, l.thresh, world_jiffies());
-	spin_unlock(&all->lock);
-	all->ratelimit_pages = (u32)min_u64(ratelimit_pages(l.thresh, all->cpus), UINT32_MAX);
+}
+
+void writeback_set_vm(struct writeback *all, const struct vm_limits *vm)
+{
+	struct vm_limits old = writeback_vm(all);
+
+	if (!memcmp(&old, vm, sizeof(old)))
+		return;
+	set_knobs(&all->vm, vm);
+	limits_changed(all);
 	for (u32 i = 0; i < all->count; i++)
 		wb_wake(all->wb[i]);
 }
 
 int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
-		   const struct vm_limits *vm)
+		   enum fs_kind fs, const struct vm_limits *vm)
 {
-	*all = (struct writeback){ .cache = cache, .policy = *policy };
+	*all = (struct writeback){ .cache = cache, .fs = fs_of(fs), .policy = *policy };
+	set_knobs(&all->vm, vm);
+	fs_apply(all->fs, &all->policy);
 	all->cpus = world_cpus();
 	if (throttle_init())
 		return -ENOMEM;
@@ -171,8 +184,9 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 	memset(all->cpu, 0, all->cpus * sizeof(*all->cpu));
 	spin_init(&all->lock, RANK_DOMAIN);
 	proportion_domain_init(&all->proportions);
-	writeback_set_vm(all, vm);
+	limits_changed(all);
 	all->stats.first_sleep.when_ns = all->stats.background.when_ns = WORLD_NEVER;
+	all->stats.first_pace.when_ns = WORLD_NEVER;
 	cache->owner = all;
 	cache->need_writeback = need_writeback;
 	return 0;
@@ -190,6 +204,7 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 {
 	struct wb *wb;
 	u64 now = world_jiffies();
+	int rc = -ENOMEM;
 
 	if (all->count == WB_MAX)
 		return -ENOSPC;
@@ -202,6 +217,11 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 		return -ENOMEM;
 	}
 	wb->all = all;
+	if (all->policy.wb_counters == WB_COUNTERS_PER_CPU) {
+		wb->unseen = calloc(all->cpus, sizeof(*wb->unseen));
+		if (!wb->unseen)
+			goto failed;
+	}
 	wb->device = device;
 	wb->ra_pages = read_ahead_kb / (PAGE_SIZE / 1024);
 	wb->io_pages = device_config(device)->max_io_bytes / PAGE_SIZE;
@@ -221,16 +241,46 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	bandwidth_init(&wb->bw, now, 0, 0);
 	proportion_init(&wb->proportion, &all->proportions);
 	wb->index = all->count;
-	wb->flusher = world_spawn("flusher", flusher_run, wb);
-	if (!wb->flusher) {
-		free(wb->runs);
-		free(wb);
-		return -ENOMEM;
+	rc = journal_create(device, all->fs, &wb->journal);
+	if (!rc) {
+		wb->flusher = world_spawn("flusher", flusher_run, wb);
+		rc = wb->flusher ? 0 : -ENOMEM;
 	}
+	if (rc)
+		goto failed;
 	all->wb[wb->index] = wb;
 	all->count = wb->index + 1; /* others may be looking */
 	*out = wb;
 	return 0;
+failed:
+	if (wb->journal) {
+		journal_stop(wb->journal);
+		journal_destroy(wb->journal);
+	}
+	free(wb->unseen);
+	free(wb->runs);
+	free(wb);
+	return rc;
+}
+
+int wb_limit(struct wb *wb, bool strict_limit, u64 min_ratio, u64 max_ratio)
+{
+	struct writeback *all = wb->all;
+	u64 sum = min_ratio;
+	int error = 0;
+
+	spin_lock(&all->lock);
+	for (u32 i = 0; i < all->count; i++)
+		sum += all->wb[i] != wb ? all->wb[i]->min_ratio : 0;
+	if (max_ratio > RATIO_ALL || min_ratio > max_ratio || sum >= RATIO_ALL) {
+		error = -EINVAL;
+	} else {
+		wb->min_ratio = (u32)min_ratio;
+		wb->max_ratio = (u32)max_ratio;
+		wb->strict_limit = strict_limit;
+	}
+	spin_unlock(&all->lock);
+	return error;
 }
 
 void wb_stop(struct wb *wb)
@@ -240,6 +290,8 @@ void wb_stop(struct wb *wb)
 	spin_unlock(&wb->list_lock);
 	wb_wake(wb);
 	world_join(wb->flusher);
+	if (wb->journal)
+		journal_stop(wb->journal);
 }
 
 void wb_destroy(struct wb *wb)
@@ -249,6 +301,9 @@ void wb_destroy(struct wb *wb)
 	assert(wb->stopping && !wb->inodes_in_flight);
 	assert(wb->index == all->count - 1); /* last in, first out */
 	all->wb[--all->count] = NULL;
+	free(wb->unseen);
+	if (wb->journal)
+		journal_destroy(wb->journal);
 	free(wb->runs);
 	free(wb);
 }
@@ -278,23 +333,66 @@ u64 wb_threshold(struct wb *wb, u64 thresh, u64 dirty)
 {
 	struct writeback *all = wb->all;
 	struct wb_share share = {
-		.min_ratio = wb->min_ratio,
-		.max_ratio = wb->max_ratio,
 		.strictlimit = wb->strict_limit,
 		.floor_in_threshold = all->policy.wb_floor == WB_FLOOR_THRESHOLD,
 	};
 
-	if (wb->min_ratio || wb->max_ratio < RATIO_ALL) {
-		share.this_bw = wb_avg_bandwidth(wb);
-		share.tot_bw = total_bandwidth(all);
-	}
+	spin_lock(&all->lock);
+	share.min_ratio = wb->min_ratio;
+	share.max_ratio = wb->max_ratio;
 	for (u32 i = 0; i < all->count; i++)
 		share.min_ratio_sum += all->wb[i]->min_ratio;
-	spin_lock(&all->lock);
 	proportion_share(&all->proportions, &wb->proportion, world_jiffies(), world_hz(),
 			 &share.num, &share.den);
 	spin_unlock(&all->lock);
+	if (share.min_ratio || share.max_ratio < RATIO_ALL) {
+		share.this_bw = wb_avg_bandwidth(wb);
+		share.tot_bw = total_bandwidth(all);
+	}
 	return wb_thresh(thresh, dirty, &share);
+}
+
+u64 wb_stat_batch(const struct writeback *all)
+{
+	return 8 * (1 + (u64)ilog2(all->cpus));
+}
+
+u64 wb_stat_error(const struct writeback *all)
+{
+	return all->cpus * wb_stat_batch(all);
+}
+
+void wb_count(struct wb *wb)
+{
+	struct writeback *all = wb->all;
+	s64 dirty, *mine, batch = (s64)wb_stat_batch(all);
+
+	if (!wb->unseen)
+		return;
+	dirty = (s64)account_dirty(&all->policy, &wb->ledger);
+	spin_lock(&wb->bw_lock);
+	mine = &wb->unseen[world_cpu() % all->cpus];
+	*mine += dirty - wb->sampled;
+	wb->sampled = dirty;
+	if (*mine >= batch || *mine <= -batch) {
+		wb->seen += *mine;
+		*mine = 0;
+	}
+	spin_unlock(&wb->bw_lock);
+}
+
+/* What the flusher believes to be dirty on its device. */
+static u64 dirty_seen(struct wb *wb)
+{
+	s64 seen;
+
+	if (!wb->unseen)
+		return account_dirty(&wb->all->policy, &wb->ledger);
+	wb_count(wb);
+	spin_lock(&wb->bw_lock);
+	seen = wb->seen;
+	spin_unlock(&wb->bw_lock);
+	return seen > 0 ? (u64)seen : 0;
 }
 
 bool wb_over_background(struct wb *wb)
@@ -305,20 +403,41 @@ bool wb_over_background(struct wb *wb)
 
 	if (trace_on())
 		trace_global_dirty_state(wb, &l);
-	return dirty > l.bg ||
-	       account_dirty(&all->policy, &wb->ledger) > wb_threshold(wb, l.bg, dirty);
+	return dirty > l.bg || dirty_seen(wb) > wb_threshold(wb, l.bg, dirty);
+}
+
+/* An update of the bandwidth alone, bw_lock held. */
+static void update_bandwidth(struct wb *wb, u64 now)
+{
+	const struct policy *p = &wb->all->policy;
+	u64 written = account_written(p, &wb->ledger);
+
+	bandwidth_update_write(&wb->bw, bandwidth_elapsed(&wb->bw, now), written, world_hz());
+	bandwidth_stamp(&wb->bw, now, account_dirtied(p, &wb->ledger), written);
 }
 
 void wb_update_bandwidth(struct wb *wb)
 {
-	const struct policy *p = &wb->all->policy;
-	u64 now = world_jiffies(), written = account_written(p, &wb->ledger);
-	u32 hz = world_hz();
+	u64 now = world_jiffies();
 
 	spin_lock(&wb->bw_lock);
-	if (bandwidth_due(&wb->bw, now, hz)) {
-		bandwidth_update_write(&wb->bw, bandwidth_elapsed(&wb->bw, now), written, hz);
-		bandwidth_stamp(&wb->bw, now, account_dirtied(p, &wb->ledger), written);
-	}
+	if (bandwidth_due(&wb->bw, now, world_hz()))
+		update_bandwidth(wb, now);
 	spin_unlock(&wb->bw_lock);
+}
+
+u64 wb_delayed_update(struct wb *wb)
+{
+	u64 due = atomic_load_explicit(&wb->bw_due, memory_order_relaxed), now;
+
+	if (!due)
+		return WORLD_NEVER;
+	now = world_jiffies();
+	if (now < due)
+		return world_jiffies_ns(due);
+	spin_lock(&wb->bw_lock);
+	atomic_store_explicit(&wb->bw_due, 0, memory_order_relaxed);
+	update_bandwidth(wb, now);
+	spin_unlock(&wb->bw_lock);
+	return WORLD_NEVER;
 }

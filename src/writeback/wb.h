@@ -14,7 +14,7 @@
 #include "ledger/bandwidth.h"
 #include "ledger/limits.h"
 #include "ledger/proportion.h"
-#include "writeback/policy.h"
+#include "writeback/fs.h"
 #include "writeback/trace.h"
 
 #define WB_MAX 16 /* devices of one cache */
@@ -50,18 +50,27 @@ struct throttle_moment {
 	u64 dirty, debt;
 };
 
+/* What the throttle first allowed a writer above free running. */
+struct throttle_pace {
+	u64 when_ns;  /* world time; WORLD_NEVER: not yet */
+	u64 wb_dirty; /* pages dirty or in flight on his device then */
+	u64 rate;     /* pages a second (task_ratelimit) */
+};
+
 struct throttle_stats {
 	u64 sleep_ns, sleeps, calls; /* planned sleep, as the kernel's `pause` */
 	/* since reset: the first sleep, and when dirty first passed background */
 	struct throttle_moment first_sleep, background;
+	struct throttle_pace first_pace;
 };
 
 struct wb;
 
 /* All devices of one cache. */
 struct writeback {
-	struct cache *cache; /* immutable, as is policy */
-	struct policy policy;
+	struct cache *cache; /* immutable, as are fs and policy */
+	const struct fs *fs;
+	struct policy policy; /* as the file system takes it */
 	struct vm_knobs vm;
 	struct wb *wb[WB_MAX]; /* set before use */
 	_Atomic u32 count;
@@ -88,13 +97,18 @@ struct wb_work {
 };
 
 /* One device: its flusher, its dirty inodes, its estimates. */
+struct journal;
+
 struct wb {
-	struct writeback *all; /* immutable, as are the next five */
+	struct writeback
+		*all; /* immutable, as are device, journal, index, io_pages, flusher, runs */
 	struct device *device;
+	struct journal *journal; /* NULL: metadata costs nothing */
 	u32 index;
-	u32 ra_pages, io_pages;
-	bool strict_limit;
-	u32 min_ratio, max_ratio; /* 1/10000 % */
+	_Atomic u32 ra_pages; /* what files opened from now on read ahead */
+	u32 io_pages;
+	_Atomic bool strict_limit;
+	u32 min_ratio, max_ratio; /* 1/10000 %; writeback.lock */
 	struct task *flusher;
 	struct block_run *runs; /* the flusher's scratch */
 
@@ -120,8 +134,12 @@ struct wb {
 
 	struct spinlock bw_lock; /* protects the estimates and what follows */
 	struct bandwidth bw;
+	/* under policy.wb_counters per-cpu: dirty pages that each CPU keeps to itself ([cpus], else
+	 * NULL), those that are seen, and all of them at the last look */
+	s64 *unseen, seen, sampled;
+	u64 bw_update_ns; /* when the throttle last began to update them */
 	u64 inodes_in_flight;
-	u64 bw_due; /* jiffies of a delayed update; 0: none */
+	_Atomic u64 bw_due; /* jiffies of a delayed update; 0: none; changes under the lock */
 
 	struct proportion proportion; /* writeback.lock */
 };
@@ -139,6 +157,8 @@ struct inode {
 	u64 ino;           /* immutable: 1, 2, ... in the order the engine made them; for traces */
 	struct rwsem lock; /* writers and truncation (exclusive), see policy.write_lock */
 	_Atomic u64 size;  /* bytes; changes under the lock held exclusively */
+	_Atomic u64 changed_tid,
+		grown_tid; /* the journal's newest transaction with a change of it */
 	_Atomic u32 opens;
 	_Atomic u32 landings;      /* I/Os whose end is being entered here; see writeout.c */
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
@@ -200,17 +220,20 @@ static inline u64 account_written(const struct policy *p, const struct ledger *l
 /* --- wb.c */
 
 int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
-		   const struct vm_limits *vm);
+		   enum fs_kind fs, const struct vm_limits *vm);
 void writeback_finish(struct writeback *all);
 /* Puts other limits in force: the next look of each task and flusher is by them. */
 void writeback_set_vm(struct writeback *all, const struct vm_limits *vm);
 struct vm_limits writeback_vm(const struct writeback *all);
-/* Between two runs of periodic work; 0: there are none. */
-u64 writeback_interval_ns(const struct writeback *all);
 
 /* Adds a device and starts its flusher. 0 or -ENOMEM, -ENOSPC past WB_MAX. */
 int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, bool strict_limit,
 	      struct wb **out);
+/*
+ * Sets the device's part of the limit, in 1/10000 %, and whether it is a limit of its own. -EINVAL:
+ * more than 100 %, min above max, or the min_ratios of all devices come to 100 %.
+ */
+int wb_limit(struct wb *wb, bool strict_limit, u64 min_ratio, u64 max_ratio);
 /* Ends the flusher after the slice at hand; nothing is written by itself any more. */
 void wb_stop(struct wb *wb);
 /* Frees a stopped wb with nothing in flight; the last one created first. */
@@ -230,8 +253,15 @@ void writeback_note(struct writeback *all, struct throttle_moment *moment, bool 
 u64 wb_threshold(struct wb *wb, u64 thresh, u64 dirty);
 /* Whether background write-out has something to do (6.3). */
 bool wb_over_background(struct wb *wb);
+/* The calling CPU enters what has become dirty or clean since the last call, of any CPU. */
+void wb_count(struct wb *wb);
+/* Pages that a batch of per-CPU counting has (WB_STAT_BATCH), and the slack of all CPUs. */
+u64 wb_stat_batch(const struct writeback *all);
+u64 wb_stat_error(const struct writeback *all);
 /* Updates the bandwidth estimate if 200 ms have passed (5.4 b). */
 void wb_update_bandwidth(struct wb *wb);
+/* Does the delayed update (5.4 c) if it is due, however short ago the last was; when it will be. */
+u64 wb_delayed_update(struct wb *wb);
 u64 wb_avg_bandwidth(struct wb *wb);
 
 extern const struct mapping_ops inode_mapping_ops;
@@ -258,6 +288,8 @@ void inode_detach(struct inode *inode);
 void wb_wake(struct wb *wb);
 /* Makes the flusher look at its deadlines anew, not work. Callable from events, under locks. */
 void wb_rearm(struct wb *wb);
+/* When the flusher wakes by itself if its timer is set now; WORLD_NEVER if it never does. */
+u64 wb_periodic_ns(const struct writeback *all);
 void wb_queue_work(struct wb *wb, struct wb_work *work);
 /*
  * Moves expired inodes to `io`: those dirtied at or before `cutoff` (jiffies). Returns how many.

@@ -245,6 +245,22 @@ static bool next_page(struct mapping *m, const struct pass *pass, u64 from, u64 
 	return found;
 }
 
+/* What the pass wants from page *at to `last`; true if it stopped early, then *at is where. */
+static bool write_range(struct builder *b, struct pass *pass, u64 *at, u64 last,
+			struct block_run *runs)
+{
+	bool stopped = false;
+	u64 page;
+
+	while (!stopped && next_page(&b->inode->m, pass, *at, &page) && page <= last) {
+		if (take_folio(b, pass, page, runs, at))
+			stopped = !pass->sync && !pass->tagged && pass->budget <= 0;
+		wb_delayed_update(b->inode->wb); /* the flusher may be busy for longer */
+		world_breathe();
+	}
+	return stopped;
+}
+
 void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run *runs)
 {
 	struct mapping *m = &inode->m;
@@ -252,17 +268,17 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 			     .background = pass->background,
 			     .sync = pass->sync,
 			     .contents = m->cache->config.contents };
-	u64 at = pass->cyclic ? m->write_cursor : pass->first;
-	u64 last = pass->cyclic ? INDEX_MAX_PAGES - 1 : pass->last, page;
-	bool stopped = false;
+	u64 start = pass->cyclic ? m->write_cursor : pass->first, at = start;
+	u64 last = pass->cyclic ? INDEX_MAX_PAGES - 1 : pass->last;
+	bool stopped;
 
 	estimate_start(inode);
 	if (pass->sync || pass->tagged)
 		mapping_tag_towrite(m, at, last);
-	while (!stopped && next_page(m, pass, at, &page) && page <= last) {
-		if (take_folio(&b, pass, page, runs, &at))
-			stopped = !pass->sync && !pass->tagged && pass->budget <= 0;
-		world_breathe();
+	stopped = write_range(&b, pass, &at, last, runs);
+	if (!stopped && pass->cyclic && start && inode->wb->all->fs->pass_wraps) {
+		at = 0;
+		stopped = write_range(&b, pass, &at, start - 1, runs);
 	}
 	submit_pending(&b);
 	if (pass->cyclic)

@@ -103,14 +103,14 @@ static void churn(u32 max, bool contents, u64 seed, unsigned steps)
 	/* frames that went back to the system are in memory no more */
 	if (contents && m.count == 0)
 		assert_true(memory_use(&m.a.ram).resident_bytes <= (u64)arena_frames(&m.a)
-									      << PAGE_SHIFT);
+									   << PAGE_SHIFT);
 	while (m.count)
 		give(&m, m.count - 1);
 	expect_counts(&m);
 	assert_int_equal(arena_free_frames(&m.a), arena_frames(&m.a));
 	if (contents)
 		assert_true(memory_use(&m.a.ram).resident_bytes <= (u64)arena_frames(&m.a)
-									      << PAGE_SHIFT);
+									   << PAGE_SHIFT);
 	arena_finish(&m.a);
 	free(m.owned);
 }

@@ -82,7 +82,7 @@ static void test_sieve_hand_follows_its_folios(void **state)
 	rig_close(r);
 }
 
-/* Of what goes through the small queue only what is used in it, or soon after, enters the main one. */
+/* What is used in the small queue, or soon after it left, enters the main one; the rest goes. */
 static void test_s3fifo_by_hand(void **state)
 {
 	struct rig *r = open_rule(RECLAIM_S3FIFO, 1024);

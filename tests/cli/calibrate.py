@@ -3,7 +3,7 @@
 import re
 
 import program
-from program import Skip, equal, refused, sluice
+from program import Skip, contains, equal, refused, sluice
 
 
 def calibrated(*words):
@@ -14,12 +14,21 @@ def calibrated(*words):
     return done.out
 
 
+def test_fresh_memory_counts_for_pages():
+    text = calibrated('--fresh', '4M')
+    contains(text, '# the mean of touching 4M of memory that nobody used (half of the rounds: ')
+    assert 'what each further page adds' not in text, text
+    for size in '4k', 'much':
+        refused(['calibrate', '--fresh', size], 'sluice calibrate: --fresh cannot be "%s", only a '
+                'size of at least 1M' % size)
+
+
 def test_a_cpu_section_is_printed():
     lines = calibrated().splitlines()
     equal(lines[0], '[cpu]')
     keys = [m.group(1) for m in (re.match(r'#? ?(\w+_ns) = \d+$', line) for line in lines) if m]
     equal(keys, ['syscall_ns', 'lookup_ns', 'alloc_ns', 'page_ns', 'copy_ns', 'dirty_ns', 'split_ns',
-                 'evict_ns', 'submit_ns', 'complete_ns', 'wake_ns'])
+                 'evict_ns', 'submit_ns', 'complete_ns', 'estimate_ns', 'wake_ns'])
     # what cannot be measured stands there as a comment, with its default
     assert '# split_ns = 3000' in lines and '# complete_ns = 2000' in lines, lines
     assert [line for line in lines if line.startswith('syscall_ns = ')], lines

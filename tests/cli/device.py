@@ -11,6 +11,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+import threading
 
 import program
 from program import SLUICE, Skip, contains, equal, refused, sluice
@@ -182,6 +183,31 @@ def test_counts_each_request_and_keeps_the_bytes():
             equal(f.read()[4 * MIB:4 * MIB + (256 << 10)], data(256 << 10, 99))
 
 
+def test_writes_of_several_wait_in_one_queue():
+    """They do not wait for each other on the way, only in the disk."""
+    with rig() as r:
+        r.serve('--size', '1M', '--iops', '50')
+        start = threading.Barrier(4)
+        done = []
+
+        def writer(number):
+            with opened(r.disk) as fd:
+                start.wait()
+                for i in range(2):
+                    done.append(os.pwrite(fd, data(4096, number), (2 * number + i) * 4096))
+
+        threads = [threading.Thread(target=writer, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        equal(done, [4096] * 8)
+        stats = r.stats()
+        equal((stats['writes'], stats['in_flight']), (8, 0))
+        assert 2 <= stats['in_flight_max'] <= 4, stats
+        assert stats['busy_ns'] >= 8 * 20000000, stats
+
+
 def test_is_a_disk_and_no_file():
     with rig() as r:
         r.serve('--size', '1M')
@@ -336,7 +362,7 @@ def test_what_makes_no_sense_is_refused():
                     'sluice device: --%s cannot be "%s", only %s to %s'
                     % (option, value, low, high))
     refused(['device', '--size', '1', 'a', 'b'],
-            'sluice device: --size cannot be "1", only a size, as 500M')
+            'sluice device: --size cannot be "1", only a size of at least 4096')
     refused(['device', '--latency-us=-1', 'a', 'b'],
             'sluice device: --latency-us cannot be "-1", only 0 to 60000000')
     refused(['device', 'a'], 'sluice device: a backing and a folder to mount on are needed')

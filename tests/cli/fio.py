@@ -187,7 +187,7 @@ def test_what_makes_no_sense_is_refused():
     refused(['fio', 'jobs.fio', '-m', 'none.ini'],
             'sluice fio: none.ini:1: [phase x] is no section of a machine')
     refused(['fio', 'jobs.fio', '-s', 'vn.dirty_ratio=3'],
-            'sluice fio: -s vn.dirty_ratio=3: "vn" is no section of a machine')
+            'sluice fio: -s vn.dirty_ratio=3: "vn.dirty_ratio" is in no section there is; did you mean "vm."?')
     refused(['fio', 'jobs.fio', '-s', 'cpus'], 'sluice fio: -s cpus: KEY=VALUE is needed')
     write('jobs.fio', '[j]\nrw=read\nioengine=libaoi\n')
     refused(['fio', 'jobs.fio'],
@@ -196,6 +196,23 @@ def test_what_makes_no_sense_is_refused():
     write('jobs.fio', '[j]\nrw=read\nsize=${NOT_SET}\n')
     refused(['fio', 'jobs.fio'],
             'sluice fio: jobs.fio:3: size=${NOT_SET}: the environment has no variable NOT_SET')
+
+
+def test_files_are_on_the_device_whose_folder_they_are_in():
+    write('two.ini', '[machine]\ncpus = 2\nmemory = 64M\n[device]\nmodel = rate\nname = slow\n'
+          '[device fast]\nmodel = rate\nmount = /fast\n')
+    write('two.fio', '[a]\nrw=write\nsize=1m\nbs=64k\nend_fsync=1\n'
+          '[b]\nrw=write\nsize=2m\nbs=64k\nend_fsync=1\ndirectory=/fast\n')
+    done = sluice('fio', 'two.fio', '-m', 'two.ini', '-s', 'device.fast.max_sectors_kb=64',
+                  '--output-format=json')
+    equal((done.status, done.err), (0, ''))
+    slow, fast = json.loads(done.out)['disk_util']
+    equal([slow['name'], fast['name']], ['slow', 'fast'])
+    # 256 and 64 KiB at a time, and the file system's log
+    assert 4 <= slow['write_ios'] < 12 and 32 <= fast['write_ios'] < 40, (slow, fast)
+    done = sluice('fio', 'two.fio', '-m', 'two.ini')
+    contains(done.out, '\nslow: 0 reads, %d writes, ' % slow['write_ios'])
+    contains(done.out, '\nfast: 0 reads, ')
 
 
 def test_a_failed_job_is_named_and_the_others_are_reported():

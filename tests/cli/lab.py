@@ -13,7 +13,8 @@ FIGURES = [
     'write_iops', 'write_p50_ms', 'write_p99_ms', 'write_max_ms', 'throttle_sleep_s',
     'max_dirty_bytes', 'max_debt_bytes', 'max_pinned_bytes', 'pages_charged', 'pages_written',
     'device_reads', 'device_writes', 'device_read_bytes', 'device_write_bytes',
-    'write_factor', 'first_throttle_s', 'background_s']
+    'device_busy_percent', 'write_factor', 'first_throttle_s', 'background_s', 'last_write_s',
+    'ended_s', 'first_pace_kb', 'first_pace_dirty_bytes']
 
 
 def results(*words):
@@ -148,7 +149,7 @@ def test_explanations_stand_below_the_table():
     table, _, rest = sluice('lab', SMALL).out, *done.out.partition('\nbaseline, linux-7.4\n')[1:]
     assert done.out.startswith(table), done.out
     lines = rest.split('\nsluice, sluice\n')[0].splitlines()
-    equal(lines[0], '  4 writers made 342 writes a second, 1.34M a second, for 5.01 s.')
+    equal(lines[0], '  4 writers made 343 writes a second, 1.34M a second, for 5.02 s.')
     result = json.loads(sluice('lab', SMALL, '--explain', '--json', '-').out)
     equal(['  ' + sentence for sentence in result['cases'][0]['explanation']], lines)
     equal([c['decided_by'] for c in result['cases']], ['charge', 'jobs'])
@@ -251,13 +252,27 @@ def test_what_is_refused_leaves_nothing_behind():
     refused(['lab', SMALL, '--json', 'r.json'], 'sluice lab: --json r.json: is a folder')
 
 
+def test_a_case_after_another_begins_with_what_that_has_left():
+    """As if its phases stood before: the device's pace is known, and that is not forgotten."""
+    small(lambda text: text + '\n[case again]\nafter = baseline\n')
+    cases = json.loads(sluice('lab', 'small.ini', '--json', '-').out)['cases']
+    first, _, again = (c['predicted'] for c in cases)
+    before = ('[phase a]\njob = small-create.fio\nsync_after = yes\ndrop_caches_after = yes\n'
+              '[phase b]\njob = small-load.fio\n'
+              '[phase c]\njob = small-write.fio\nsync_after = yes\ndrop_caches_after = yes\n')
+    small(lambda text: text.replace('[phase create]', before + '[phase create]'))
+    spelt = json.loads(sluice('lab', 'small.ini', '-c', 'baseline', '--json', '-').out)['cases']
+    equal(again, spelt[0]['predicted'])
+    assert again['throttle_sleep_s'] != first['throttle_sleep_s'], (again, first)
+
+
 def test_a_failed_job_is_named_and_the_others_run():
     write('good.fio', '[writer]\nrw=write\nsize=1m\nfilename=f\n')
     write('e.ini', '[experiment]\nname = e\n[machine]\ncpus = 2\nmemory = 64M\n'
                    '[device]\nmodel = memory\n[phase p]\nline = [reader]\nline = rw=read\n'
                    'line = filename=nofile\nmeasure = yes\n[case bad]\n'
                    '[case good]\nphase.p.job = good.fio\n')
-    why = 'case bad: phase p, job reader: job reader needs a size, since nofile does not exist'
+    why = 'case bad: phase p, job reader (e.ini:9): job reader needs a size, since nofile does not exist'
     done = sluice('lab', 'e.ini', '--json', 'r.json')
     equal(done.status, 1)
     equal(done.err, 'sluice lab: %s\n' % why)
@@ -270,6 +285,170 @@ def test_a_failed_job_is_named_and_the_others_run():
     equal((bad['error'], 'predicted' in bad), (why, False))
     equal(('error' in good, 'predicted' in good), (False, True))
     refused(['lab', 'e.ini', '-c', 'bad'], 'sluice lab: ' + why, 1)
+
+
+TWO_DEVICES = """[experiment]
+name = two
+[machine]
+cpus = 2
+memory = 64M
+[device]
+model = rate
+name = slow
+mbps = 5
+[device fast]
+model = rate
+mbps = 50
+mount = /fast
+[phase p]
+measure = yes
+line = [a]
+line = rw=write
+line = bs=64k
+line = size=1m
+line = end_fsync=1
+line = filename=a
+line = [b]
+line = rw=write
+line = bs=64k
+line = size=2m
+line = end_fsync=1
+line = filename=/fast/./b
+line = [c]
+line = rw=write
+line = bs=64k
+line = size=4m
+line = end_fsync=1
+line = filename=/faster
+[case x]
+[case y]
+device.fast.mbps = 25
+[reference x]
+source = arithmetic
+device_write_bytes = 7M
+device.fast.write_bytes = 2M
+[tolerance]
+device_write_bytes = at least 100 %
+"""
+
+
+def two_devices(change=lambda text: text):
+    write('two.ini', change(TWO_DEVICES))
+
+
+def test_files_are_on_the_device_whose_folder_they_are_in():
+    two_devices()
+    done = sluice('lab', 'two.ini', '--check', '--json', '-')
+    equal((done.status, done.err), (0, ''))
+    x, y = json.loads(done.out)['cases']
+    for case in (x, y):
+        slow, fast = case['devices']
+        equal([slow['device'], fast['device']], ['slow', 'fast'])
+        # what the jobs wrote there, and some KiB of the file system's log
+        for device, data in ((slow, 5 << 20), (fast, 2 << 20)):
+            assert data <= device['device_write_bytes'] < data + (64 << 10), device
+        # figures of all are sums, busy that of the busiest
+        for key in ('device_reads', 'device_writes', 'device_write_bytes'):
+            equal(case['predicted'][key], slow[key] + fast[key])
+        equal(case['predicted']['device_busy_percent'], slow['device_busy_percent'])
+    # half as fast: twice as long at it
+    assert 1.9 < y['devices'][1]['device_busy_percent'] / x['devices'][1]['device_busy_percent'] < 2.1
+    equal(x['reference']['device.fast'], {'device_write_bytes': 2 << 20})
+    done = sluice('lab', 'two.ini', '--explain')
+    contains(done.out, '\nx, sluice: slow: 0 reads, ')
+    contains(done.out, '  Device fast was busy ')
+
+
+def test_a_devices_figure_is_checked_too():
+    two_devices(lambda text: text.replace('device.fast.write_bytes = 2M', 'device.fast.write_bytes = 3M'))
+    done = sluice('lab', 'two.ini', '-c', 'x', '--check')
+    equal((done.status, done.err),
+          (1, 'x: device fast: device_write_bytes is predicted 2M, published 3M: it should be at least 100 % of it\n'))
+
+
+def two_refused(before, after, complaint):
+    two_devices(lambda text: text.replace(before, after))
+    refused(['lab', 'two.ini'], 'sluice lab: two.ini' + complaint)
+
+
+def test_mistakes_with_devices_are_refused_where_they_stand():
+    two_refused('mount = /fast\n', '', ':12: section [device fast] needs "mount", the folder its files are in')
+    two_refused('name = slow', 'mount = /slow', ':8: [device] takes all files that are in no other '
+                "device's mount, and has none itself")
+    two_refused('device.fast.mbps', 'device.fats.mbps',
+                ':36: "device.fats.mbps" is of a device there is not: no [device fats]')
+    two_refused('[device fast]', '[device fa.st]', ':10: [device fa.st]: the name of a device has at most '
+                '31 characters, and no dot, slash or blank')
+    two_refused('[case x]', '[device third]\nmodel = rate\nmount = /fast\n[case x]',
+                ':36: devices "fast" and "third" have the same mount, /fast')
+    two_refused('mount = /fast', 'mount = /fast\nmin_ratio = 30\nmax_ratio = 20',
+                ":15: the device's part of the limit: min is above max")
+    two_refused('mbps = 50\nmount = /fast', 'mbps = 50\nmount = /fast\nmin_ratio = 60\n[device x]\nmodel = rate\n'
+                'mount = /x\nmin_ratio = 40',
+                ":18: the devices' min parts come to all of the limit: nothing is left to share")
+    two_refused('mount = /fast', 'mount = /fast\nmax_bytes = 1G',
+                ':14: max_bytes cannot be more than the limit of all devices, 12.8M')
+    two_refused('mount = /fast', 'mount = /fast\nmax_ratio = 200',
+                ':14: max_ratio cannot be "200", only 0 to 100 (percent)')
+    two_refused('mount = /fast', 'mount = /fast\nsize = 1M',
+                ':15: the files of phase "p" have 2M, but device fast holds 1M')
+    two_refused('measure = yes', 'measure = yes\ndevice.fast.mount = /x',
+                ':16: a phase cannot change the mount of the device')
+    two_refused('device.fast.write_bytes', 'device.fats.write_bytes',
+                ':40: "device.fats.write_bytes" is no figure of a device: device.NAME.FIGURE is, with '
+                'a [device NAME]')
+    two_refused('device.fast.write_bytes', 'device.fast.fsyncs',
+                ':40: "device.fast.fsyncs": a device has no figure "fsyncs"')
+
+
+def test_phases_may_change_devices_and_their_parts():
+    """Two devices exchange what they have of the limit: neither step alone would be allowed."""
+    two_devices(lambda text: text.replace('mount = /fast', 'mount = /fast\nmin_ratio = 60').replace(
+        '[phase p]', '[phase before]\nline = [a]\nline = rw=write\nline = size=1m\nline = filename=/fast/x\n'
+        'device.min_ratio = 60\ndevice.fast.min_ratio = 30\ndevice.fast.mbps = 1\nsync_after = yes\n[phase p]'))
+    done = sluice('lab', 'two.ini', '--check', '--json', '-', '-c', 'x')
+    equal((done.status, done.err), (0, ''))
+    case = json.loads(done.out)['cases'][0]
+    assert case['virtual_s'] > 1 + case['predicted']['ended_s'], case  # a megabyte at 1 MB/s
+
+
+def test_what_may_be_a_mistake_is_noted():
+    two_devices(lambda text: text.replace('/fast/./b', '/fats/b').replace('device.fast.write_bytes = 2M\n', ''))
+    done = sluice('lab', 'two.ini', '-c', 'x')
+    equal((done.status, done.err),
+          (0, 'note: two.ini: no job has a file in /fast, where device "fast" is mounted\n'))
+    two_devices(lambda text: text.replace('line = filename=a\n', 'line = filename=a\nline = disk_util=0\n'
+                                          'line = iodepth=4\n'))
+    done = sluice('lab', 'two.ini', '-c', 'x')
+    equal(done.status, 0)
+    contains(done.err, 'note: two.ini:')
+
+
+def test_a_key_stands_once():
+    small(lambda text: text.replace('cpus = 4', 'cpus = 4\nhz = 100\ncpus = 8'))
+    refused(['lab', 'small.ini'],
+            'sluice lab: small.ini:10: "cpus" stands twice in section [machine], first on line 8')
+    write('m.ini', '[device]\nmodel = rate\niops = 1\niops = 2\n')
+    complaint = 'm.ini:4: "iops" stands twice in section [device], first on line 3'
+    refused(['limits', '-m', 'm.ini'], 'sluice limits: ' + complaint)
+    write('j.fio', '[j]\nrw=write\nsize=1m\nsize=2m\n')  # fio's language has another rule
+    refused(['fio', 'j.fio', '-m', 'm.ini'], 'sluice fio: ' + complaint)
+    equal(sluice('fio', 'j.fio').status, 0)
+
+
+def test_a_pipe_without_a_writer_is_refused():
+    os.mkfifo('pipe')
+    refused(['lab', 'pipe'], 'sluice lab: pipe: not a regular file')
+    refused(['fio', 'pipe'], 'sluice fio: pipe: not a regular file')
+    refused(['limits', '-m', 'pipe'], 'sluice limits: pipe: not a regular file')
+    small(lambda text: text.replace('small-load.fio', 'pipe'))
+    refused(['lab', 'small.ini'], 'sluice lab: pipe: not a regular file')
+    # what a shell hands over is no such pipe
+    with open(SMALL) as f:
+        text = f.read().replace('small-', os.path.dirname(SMALL) + '/small-')
+    done = subprocess.run(['bash', '-c', '"$0" lab <(printf %s "$1") -c sluice', program.SLUICE, text],
+                          capture_output=True, text=True, check=False)
+    equal((done.returncode, done.stderr), (0, ''))
 
 
 program.main(globals())

@@ -93,11 +93,42 @@ def test_mistakes_are_refused():
             'you mean "dirty_ratio"?')
     refused(['limits', '-m', M8G, '-s', 'accounting=page'],
             'sluice limits: -s accounting=page: a setting is SECTION.KEY=VALUE')
-    refused(['limits', '-m', IO2], 'sluice limits: %s: section [machine] needs "cpus"' % IO2)
+    refused(['limits', '-m', IO2], 'sluice limits: %s: it does not say how much memory and how many CPUs there are, only what '
+            'device; say it with -s machine.memory=16G -s machine.cpus=8' % IO2)
     refused(['limits', '-m', 'none.ini'],
             'sluice limits: none.ini: No such file or directory')
     refused(['limits', '-m', M8G, '--bandwidth', 'fast'],
             'sluice limits: --bandwidth cannot be "fast", only a size, as 500M')
+
+
+def test_what_the_throttle_allows_at_so_many_dirty_pages():
+    machine = os.path.join(ROOT, 'experiments', 'field', 'strict-limit-machine.ini')
+    for pages, line in (
+            (3071, 'its writers run free up to 3071 pages, 12M'),
+            (3072, 'position ratio 1024/1024: of 102400 KiB/s a writer is allowed 102400 (slowed above 3071 pages, 12M)'),
+            (3319, 'position ratio 1009/1024: of 102400 KiB/s a writer is allowed 100900 (slowed above 3071 pages, 12M)')):
+        done = sluice('limits', '-m', machine, '--dirty', str(pages))
+        equal((done.status, done.err), (0, ''))
+        assert '\nstrict       %s\n' % line in done.out, done.out
+    done = sluice('limits', '-m', machine, '--dirty', '3319', '--json')
+    equal(json.loads(done.out)['devices'][0]['pace'],
+          {'dirty_pages': 3319, 'freerun_pages': 3071, 'free': False, 'pos_ratio_1024': 1009,
+           'ratelimit_kb': 102400, 'allowed_kb': 100900})
+    refused(['limits', '-m', machine, '--dirty', 'many'],
+            'sluice limits: --dirty cannot be "many", only 0 to 4294967295')
+
+
+def test_a_machine_may_have_several_devices():
+    with open('two.ini', 'w') as f:
+        f.write('[machine]\ncpus = 4\nmemory = 16G\n[device]\nmodel = rate\nname = disk\nmbps = 500\n'
+                '[device stick]\nmodel = rate\nmbps = 1\nmount = /mnt\nmax_ratio = 1\n')
+    done = sluice('limits', '-m', 'two.ini', '-s', 'device.stick.mbps=2', '--json')
+    equal((done.status, done.err), (0, ''))
+    devices = json.loads(done.out)['devices']
+    equal([(d['name'], d['max_ratio'], d['bandwidth_bytes']) for d in devices],
+          [('disk', 100.0, 500000000), ('stick', 1.0, 2000000)])
+    refused(['limits', '-m', 'two.ini', '-s', 'device.stik.mbps=2'],
+            'sluice limits: -s device.stik.mbps=2: "device.stik.mbps" is of a device there is not: no [device stik]')
 
 
 program.main(globals())

@@ -85,6 +85,9 @@ def test_every_setting_is_explained():
         keys = done.err.split('which takes ')[1].strip().split(', ')
         assert len(keys) >= 4, keys
         equal(missing(keys, text), [])
+    keys = re.findall(r'DEVICE\("(\w+)"', source('lab/setup.c'))
+    assert len(keys) >= 10, keys
+    equal(missing(keys, text), [])
 
 
 def test_the_example_of_an_experiment_runs():

@@ -12,8 +12,7 @@ FOLDER = os.path.join(ROOT, 'experiments', 'linux-6.18')
 # docs/linux-behaviour.md, "What the predictions still miss". One that holds must leave this list.
 KNOWN = {
     'near-device-rate: write_p99_ms', 'near-device-rate: throttle_sleep_s',
-    'fast-10000: max_dirty_bytes', 'stream-1m: write_iops', 'stream-1m: pages_charged',
-    'small-limits: throttle_sleep_s', 'dirty-a-lot-then-stop: device_writes',
+    'fast-10000: max_dirty_bytes', 'stream-1m: write_iops', 'dirty-a-lot-then-stop: device_writes',
 }
 
 
@@ -51,9 +50,9 @@ def test_references_are_what_was_measured():
         equal(case['reference'], measured(case['case']))
 
 
-def test_every_run_but_that_on_ext4_is_predicted():
+def test_every_run_is_predicted():
     names = {name[:-5] for name in os.listdir(os.path.join(FOLDER, 'measured'))}
-    equal({c['case'] for c in run()['cases']}, names - {'ext4-baseline'})
+    equal({c['case'] for c in run()['cases']}, names)
 
 
 def test_predictions_hold_but_for_the_known_misses():

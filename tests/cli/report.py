@@ -10,7 +10,7 @@ import browser
 import program
 from program import SMALL, Skip, contains, equal, refused, sluice
 
-PLOTS = ['dirty', 'charge', 'throughput', 'latency', 'sleep', 'device', 'orders']
+PLOTS = ['dirty', 'charge', 'throughput', 'bandwidth', 'latency', 'sleep', 'device', 'orders']
 HOSTILE = '</script><script>window.pwned = 1</script><img src=x onerror="pwned=2"> & \'q\' "Q"'
 
 
@@ -135,7 +135,7 @@ def test_a_failed_case_stands_in_the_page():
     equal((done.status, done.out), (1, ''))
     with open('r.html') as f:
         page = f.read()
-    contains(Text(page).text, 'case bad: phase p, job reader: job reader needs a size')
+    contains(Text(page).text, 'case bad: phase p, job reader (e.ini:9): job reader needs a size')
     equal(series(page), [None])
 
 
@@ -145,7 +145,7 @@ def test_a_report_that_cannot_be_written_is_refused():
     refused(['lab', SMALL, '--report', 'no/r.html'],
             'sluice lab: --report no/r.html: the folder cannot be written: No such file or '
             'directory')
-    refused(['lab', SMALL, '--report', ''], 'sluice lab: --report needs the name of a file')
+    refused(['lab', SMALL, '--report', ''], 'sluice lab: --report needs the name of a file, or "-"')
     equal(os.listdir('.'), ['folder'])
 
 
@@ -193,9 +193,10 @@ def test_in_a_browser_two_cases_are_drawn_from_the_series():
     with opened() as page:
         clean(page)
         plots = drawn(page)
-        # nobody sleeps in the other case, which leaves that plot empty
+        # in the other case nobody sleeps and nothing is written, which leaves these plots empty
+        empty = [('sleep', 1), ('device', 1)]
         equal([(p['plot'], p['lines'][0]['case']) for p in plots],
-              [(name, case) for name in PLOTS for case in (0, 1) if (name, case) != ('sleep', 1)])
+              [(name, case) for name in PLOTS for case in (0, 1) if (name, case) not in empty])
         columns = {line['column'] for p in plots for line in p['lines']}
         for column in ('dirty_bytes', 'debt_bytes', 'pinned_bytes', 'background_bytes',
                        'freerun_bytes', 'setpoint_bytes', 'limit_bytes', 'write_iops',
@@ -225,6 +226,86 @@ def test_in_a_browser_cases_lie_over_each_other():
         equal([line['case'] for line in both['lines']], [0, 1])
 
 
+TWO_DEVICES = """[experiment]
+name = two
+[machine]
+cpus = 2
+memory = 64M
+[device]
+model = rate
+name = %s
+mbps = 5
+[device fast]
+model = rate
+mbps = 50
+mount = /fast
+[phase p]
+measure = yes
+line = [slow]
+line = rw=write
+line = bs=64k
+line = size=4m
+line = filename=a
+line = fsync=16
+line = [fast]
+line = rw=write
+line = bs=64k
+line = size=16m
+line = filename=/fast/b
+line = fsync=16
+[case a]
+[case b]
+device.fast.mbps = 20
+"""
+
+
+def data(page):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page,
+                                re.DOTALL).group(1))['cases']
+
+
+def test_in_a_browser_each_device_has_its_plot_and_fsyncs_have_theirs():
+    with open('two.ini', 'w') as f:
+        f.write(TWO_DEVICES % '"><b>')  # what people write stays text
+    page = report(path='two.ini')
+    assert '"><b>' not in page
+    cases = data(page)
+    for case in cases:
+        equal(len(case['devices']), 2)
+        for key in ('device_writes_per_s', 'device_write_bytes_per_s'):
+            for at, value in enumerate(case['series'][key]):
+                parts = [d[key][at] for d in case['devices']]
+                assert value is parts[0] is parts[1] is None or abs(value - sum(parts)) < 1e-3
+    with opened() as shown:
+        clean(shown)
+        plots = drawn(shown)
+        equal([p['plot'] for p in plots if p['lines'][0]['case'] == 0],
+              ['dirty', 'charge', 'throughput', 'bandwidth', 'latency', 'fsync', 'device-0',
+               'device-1', 'orders'])
+        titles = shown.ask('[...document.querySelectorAll("#compare figcaption b")].map(b => b.textContent)')
+        assert 'Device "><b>' in titles and 'Device fast' in titles, titles
+        for p in plots:
+            if not p['plot'].startswith('device'):
+                holds_the_series(p, [c['series'] for c in cases])
+                continue
+            holds_the_series(p, [{**c['series'], **c['devices'][p['lines'][0]['device']]} for c in cases])
+
+
+def test_a_report_may_go_to_standard_output():
+    done = sluice('lab', SMALL, '--report', '-', '--explain')
+    equal((done.status, done.err, done.out), (0, '', report(name='same.html')))
+    equal(os.listdir('.'), ['same.html'])
+    refused(['lab', SMALL, '--report', '-', '--json', '-'],
+            'sluice lab: --json - and --report -: standard output can be only one')
+
+
+def test_a_full_disk_is_called_one():
+    for option in ('--report', '--json'):
+        done = sluice('lab', SMALL, option, '/dev/full')
+        equal((done.status, done.err),
+              (1, 'sluice lab: /dev/full: cannot be written: No space left on device\n'))
+
+
 def test_in_a_browser_each_case_has_its_plots():
     all_series = series(report())
     with opened(fragment='#all') as page:
@@ -233,7 +314,7 @@ def test_in_a_browser_each_case_has_its_plots():
         page.dark(True)
         clean(page)
         plots = drawn(page)
-        equal(len(plots), 26)
+        equal(len(plots), 28)
         for p in plots:
             holds_the_series(p, all_series)
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 
 import program
 from program import SLUICE, Skip, contains, equal, refused, sluice
@@ -217,7 +218,7 @@ def test_an_interrupt_ends_the_jobs_and_reports():
         try:
             # it has begun once its file is there; then it has caught the signal, too
             while not os.path.exists('f') and child.poll() is None:
-                pass
+                time.sleep(0.01)
             child.send_signal(signal.SIGINT)
             out, err = child.communicate()
         finally:
@@ -240,7 +241,7 @@ def test_what_makes_no_sense_is_refused():
     refused(['run', 'jobs.fio', '--engine=kernel'],
             'sluice run: --engine cannot be "kernel", only sluice or posix')
     refused(['run', 'jobs.fio', '--memory=much'],
-            'sluice run: --memory cannot be "much", only a size, as 500M')
+            'sluice run: --memory cannot be "much", only a size of at least 16M')
     refused(['run', 'jobs.fio', '--output-format=terse'],
             'sluice run: --output-format cannot be "terse", only normal or json')
     refused(['run', 'jobs.fio', '-p', 'sluce'],
@@ -262,6 +263,20 @@ def test_what_makes_no_sense_is_refused():
             'sluice run: -s vm.dirty_byte=1: unknown setting "vm.dirty_byte"; did you mean '
             '"vm.dirty_bytes"?')
     equal(sorted(os.listdir('.')), ['bad.fio', 'inside.fio', 'jobs.fio', 'nowhere.fio'])
+
+
+def test_what_is_run_for_real_is_predicted():
+    """bench/p2.py measures the cases of this experiment: they must be there, and say the same as in
+    the large."""
+    experiment = os.path.join(program.ROOT, 'experiments', 'p2-eighth.ini')
+    done = sluice('lab', experiment, '-q', '--json', '-')
+    equal((done.status, done.err), (0, ''))
+    iops = {c['case']: c['predicted']['write_iops'] for c in json.loads(done.out)['cases']}
+    equal(sorted(iops), ['debt', 'folio', 'kernel', 'kernel-control', 'page'])
+    for case in ('kernel-control', 'page', 'debt'):
+        assert abs(iops[case] - 9984) < 1, iops
+    for case in ('kernel', 'folio'):
+        assert 3000 < iops[case] < 4000, iops
 
 
 def test_notes_and_reading_only():

@@ -76,10 +76,12 @@ def test_fsyncs_and_rewritten_bytes_are_measured():
     # without fsync nothing is written yet, but it is owed
     equal((page['device_write_bytes'], page['write_factor']), (0, 1))
     assert 'fsync_max_ms' not in page, page
-    # no fsync follows the last write: its page is owed
-    equal((synced['device_write_bytes'], synced['write_factor']), (63 * 4096, 1))
+    # with each a KiB of log; no fsync follows the last write: its page is owed
+    equal((synced['device_write_bytes'], synced['write_factor']),
+          (63 * 5120, (63 * 5120 + 4096) / 262144))
     # a page for each quarter of it, which lasts as long as one write of the device
-    equal((quarter['device_write_bytes'], quarter['write_factor']), (255 * 4096, 4))
+    equal((quarter['device_write_bytes'], quarter['write_factor']),
+          (255 * 5120, (255 * 5120 + 4096) / 262144))
     for p in synced, quarter:
         assert 1 <= p['fsync_p99_ms'] * 1.02 and p['fsync_p99_ms'] <= p['fsync_max_ms'] * 1.02 < 3, p
     assert 'write_factor' not in read and 'fsync_max_ms' not in read, read
@@ -173,7 +175,7 @@ def test_points_that_fail_are_named_and_run_again():
     write('x.ini', '[experiment]\nname = x\n[machine]\ncpus = 2\nmemory = 64M\n[device]\n'
                    'model = memory\n[phase p]\njob = good.fio\nmeasure = yes\n[case a]\n')
     words = ('sweep', 'x.ini', '-s', 'phase.p.job=bad.fio,good.fio', '--resume', 'j')
-    why = 'case a: phase p, job reader: job reader needs a size, since nofile does not exist'
+    why = 'case a: phase p, job reader (bad.fio:1): job reader needs a size, since nofile does not exist'
     for _ in range(2):
         done = sluice(*words, '--json', 'r.json')
         equal((done.status, done.err), (1, 'sluice sweep: point 0: %s\n' % why))
@@ -205,6 +207,21 @@ def test_mistakes_are_refused():
             'sluice sweep: these are 20000 points, more than 16384')
     refused(['sweep', SMALL, '--resume', '/nowhere/j'],
             'sluice sweep: /nowhere/j: the journal cannot be written: No such file or directory')
+
+
+def test_settings_that_override_each_other_are_remarked_on():
+    done = sluice('sweep', SMALL, '-c', 'sluice', '-s', 'vm.dirty_ratio=20,30', '-s', 'vm.dirty_bytes=32M,64M')
+    equal((done.status, done.err),
+          (0, 'note: vm.dirty_ratio and vm.dirty_bytes override each other: of each point only the later counts\n'))
+
+
+def test_the_page_may_go_to_standard_output():
+    words = ['sweep', SMALL, '-c', 'sluice', '-s', 'device.iops=200,300,400']
+    done = sluice(*words, '--report', '-')
+    equal((done.status, done.err), (0, ''))
+    equal(sluice(*words, '--report', 'r.html').status, 0)
+    with open('r.html') as f:
+        equal(done.out, f.read())
 
 
 program.main(globals())

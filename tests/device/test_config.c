@@ -113,7 +113,7 @@ static void test_key_refused(void **state)
 	refuse("[device]\nmodel = rate\n\nchannels = 4\n",
 	       "m.ini:4: unknown key \"channels\" for a device of model \"rate\", which takes "
 	       "model, name, max_sectors_kb, nr_requests, wbt_lat_us, write_cache, iops, mbps, "
-	       "bandwidth, latency_us");
+	       "bandwidth, latency_us, path_us");
 	refuse("[device]\nmodel = ebs\niosp = 4\n",
 	       "m.ini:3: unknown key \"iosp\" (did you mean \"iops\"?) for a device of model "
 	       "\"ebs\", which takes model, name, max_sectors_kb, nr_requests, wbt_lat_us, "

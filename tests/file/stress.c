@@ -5,7 +5,8 @@
  * whose stamps rise, and a record of what it may hold:
  *
  *	begun	the stamp of the newest write that was begun
- *	done	the stamp of the newest write that returned, with the number of wrecks begun before it
+ *	done	the stamp of the newest write that returned, with the number of wrecks begun
+ *		before it, or none if one was under way
  *	dead	no stamp up to this may be seen again: it was cut off or punched out
  *
  * A wreck is a truncation or a hole. Who reads a stamp s: dead < s, s <= begun after the read, and
@@ -25,12 +26,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+static u64 seed_now; /* so that a failure can be had again */
+
 /* Tasks are not the test's own thread, which alone may fail it. */
-#define wrong(...)                                 \
-	do {                                       \
-		fprintf(stderr, "# " __VA_ARGS__); \
-		fprintf(stderr, "\n");             \
-		abort();                           \
+#define wrong(...)                                                               \
+	do {                                                                     \
+		fprintf(stderr, "# " __VA_ARGS__);                               \
+		fprintf(stderr, " (seed %llu)\n", (unsigned long long)seed_now); \
+		abort();                                                         \
 	} while (0)
 #define must(x)                                                 \
 	do {                                                    \
@@ -52,7 +55,7 @@ struct shared {
 	struct engine *engine;
 	struct inode **inode;
 	struct record *record;
-	_Atomic u32 wrecks; /* begun */
+	_Atomic u32 wrecks, wrecks_ended; /* wrecks: begun */
 };
 
 struct actor {
@@ -209,8 +212,11 @@ static void writer(void *arg)
 		u64 stripe = rng_below(&a->rng, stripes / s->writers) * s->writers + a->number;
 		u64 n = rng_below(&a->rng, 4) ? 1 : 1 + rng_below(&a->rng, SPAN_MAX);
 		u64 block = stripe * SPAN_MAX + rng_below(&a->rng, SPAN_MAX - n + 1);
+		u64 ended = atomic_load(&a->all->wrecks_ended);
 		u64 wrecks = atomic_load(&a->all->wrecks);
 
+		if (ended != wrecks)
+			wrecks = UINT32_MAX; /* one is under way: as if another came after */
 		for (u64 b = 0; b < n; b++) {
 			struct record *r = record_of(a->all, file, block + b);
 
@@ -255,6 +261,7 @@ static void wreck(struct actor *a, u32 file)
 	must(rc == 0);
 	for (u64 b = block; b < end; b++)
 		atomic_store(&record_of(all, file, b)->dead, was[b - block]);
+	atomic_fetch_add(&all->wrecks_ended, 1);
 }
 
 static void wrecker(void *arg)
@@ -377,6 +384,7 @@ void stress_run(const struct stress *s)
 	struct actor *a = calloc(actors, sizeof(*a));
 	struct device *device;
 
+	seed_now = s->seed;
 	all.inode = calloc(s->files, sizeof(struct inode *));
 	all.record = calloc((size_t)s->files * s->blocks, sizeof(struct record));
 	assert_true(a && all.inode && all.record);

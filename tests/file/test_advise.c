@@ -128,8 +128,7 @@ RIG_TEST(test_noreuse_does_not_promote)
 		rig_expect_bytes(f, 0, 4096, 1);
 		rig_expect_bytes(f, 0, 4096, 1);
 		folio = mapping_find(&f->inode->m, 0);
-		assert_int_equal(atomic_load(&folio->flags) & (FOLIO_REFERENCED | FOLIO_HOT),
-				 noreuse ? 0 : FOLIO_REFERENCED | FOLIO_HOT);
+		assert_int_equal(atomic_load(&folio->uses), noreuse ? 0 : FOLIO_HOT);
 		folio_unpin(f->inode->m.cache, folio);
 		assert_int_equal(file_advise(f, 0, 0, FILE_ADV_NORMAL), 0);
 		assert_false(f->noreuse);

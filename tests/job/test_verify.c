@@ -225,6 +225,40 @@ static void differences_are_counted_or_fatal(void **state)
 	store_free(s);
 }
 
+/* continue_on_error=verify: they are counted, and fail the job not even with verify_fatal. */
+static void differences_can_be_gone_on_after(void **state)
+{
+	static const struct {
+		const char *option;
+		int error;
+		u64 total;
+	} cases[] = {
+		{ "continue_on_error=verify\nverify_fatal=1\n", 0, 16 },
+		{ "continue_on_error=all\n", 0, 16 },
+		{ "ignore_error=,,EILSEQ\n", 0, 16 },
+		{ "continue_on_error=io\n", -EILSEQ, 0 },
+		{ "ignore_error=,,EIO\n", -EILSEQ, 0 },
+	};
+	char text[512];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct store *s = store_new();
+		struct job_results r;
+
+		snprintf(text, sizeof(text),
+			 HEAD "rw=write\nverify=pattern\nverify_pattern=7\n[k]\nstonewall\n"
+			      "filename=f\nsize=64k\nrw=read\nverify=crc32c\n%s",
+			 cases[i].option);
+		assert_int_equal(run(s, text, &r), cases[i].error);
+		assert_int_equal(r.rows[1].total_errors, cases[i].total);
+		assert_int_equal(r.rows[1].first_error, cases[i].total ? -EILSEQ : 0);
+		assert_int_equal(r.rows[1].dir[JOB_DIR_READ].ios, 16);
+		job_results_finish(&r);
+		store_free(s);
+	}
+}
+
 /* What one job wrote, another checks, in whatever order; or the same without writing. */
 static void others_can_check(void **state)
 {
@@ -280,6 +314,7 @@ int main(void)
 		cmocka_unit_test(damage_is_found),
 		cmocka_unit_test(lost_and_misplaced_writes_are_found),
 		cmocka_unit_test(differences_are_counted_or_fatal),
+		cmocka_unit_test(differences_can_be_gone_on_after),
 		cmocka_unit_test(others_can_check),
 		cmocka_unit_test(simulations_do_not_check),
 	};

@@ -89,7 +89,7 @@ static void a_machine_file_keeps_its_other_sections(void **state)
 	assert_int_equal(calibrate_write("m.ini", &c, &e), 0);
 	read_machine(&setup);
 	assert_int_equal(setup.sim.cpus, 3);
-	assert_true(setup.device.iops == 123);
+	assert_true(setup.device[0].config.iops == 123);
 	assert_int_equal(setup.sim.cost_ns[COST_SYSCALL], 150);
 	assert_int_equal(setup.sim.cost_ns[COST_ALLOC], 1250);
 	/* not measured: the defaults, not what stood there */
@@ -100,7 +100,7 @@ static void a_machine_file_keeps_its_other_sections(void **state)
 	assert_int_equal(calibrate_write("m.ini", &c, &e), 0);
 	read_machine(&setup);
 	assert_int_equal(setup.sim.cost_ns[COST_ALLOC], 1251);
-	assert_true(setup.device.iops == 123);
+	assert_true(setup.device[0].config.iops == 123);
 }
 
 static void a_machine_file_can_be_new(void **state)

@@ -164,22 +164,22 @@ static void overrides_win_in_order(void **state)
 	load_good(&x, HEAD "device.iops = 300\nvm.dirty_ratio = 50\nmax_order = 4\n"
 			   "[case b]\n[device]\niops = 200\n[vm]\ndirty_ratio = 40\n"
 			   "dirty_background_ratio = 15\n");
-	assert_true(x.cases[1].setup.device.iops == 200);
+	assert_true(x.cases[1].setup.device[0].config.iops == 200);
 	assert_int_equal(x.cases[1].setup.vm.dirty_ratio, 40);
-	assert_true(x.cases[0].setup.device.iops == 300);
+	assert_true(x.cases[0].setup.device[0].config.iops == 300);
 	assert_int_equal(x.cases[0].setup.vm.dirty_ratio, 50);
 	assert_int_equal(x.cases[0].setup.vm.dirty_background_ratio, 15);
 	assert_int_equal(x.cases[0].policy.max_order, 4);
 	make_plan(&p, &x, NULL, 0, settings, ARRAY_SIZE(settings));
 	assert_int_equal(p.count, 2);
-	assert_true(p.cases[0].setup.device.iops == 400);
-	assert_true(p.cases[1].setup.device.iops == 400);
+	assert_true(p.cases[0].setup.device[0].config.iops == 400);
+	assert_true(p.cases[1].setup.device[0].config.iops == 400);
 	assert_int_equal(p.cases[0].setup.vm.dirty_ratio, 50);
 	assert_int_equal(p.cases[0].policy.max_order, 2);
 	assert_int_equal(jobs_file_bytes(experiment_jobs(&x, &p.cases[0], 0)), 8 << 20);
 	/* The experiment itself is as it was. */
 	assert_int_equal(x.cases[0].policy.max_order, 4);
-	assert_true(x.cases[0].setup.device.iops == 300);
+	assert_true(x.cases[0].setup.device[0].config.iops == 300);
 	assert_int_equal(jobs_file_bytes(experiment_jobs(&x, &x.cases[0], 0)), 4 << 20);
 	plan_finish(&p);
 	experiment_finish(&x);
@@ -195,17 +195,18 @@ static void phases_may_have_their_own_device(void **state)
 	(void)state;
 	load_good(&x, HEAD "phase.load.device.iops = 300\nphase.load.device.latency_us = 7\n"
 			   "[phase third]\njob = load.fio\ndevice.iops = 900\n[case b]\n");
-	assert_true(x.cases[0].setup.device.iops == 100);
-	assert_true(x.cases[0].phase_device[0].iops == 300);
-	assert_string_equal(x.cases[0].phase_device[1].model, "");
-	assert_true(x.cases[0].phase_device[2].iops == 900);
-	assert_string_equal(x.cases[1].phase_device[0].model, "");
-	assert_true(x.cases[1].phase_device[2].iops == 900);
+	assert_true(x.cases[0].setup.device[0].config.iops == 100);
+	assert_true(x.cases[0].phase_devices[0][0].config.iops == 300);
+	assert_null(x.cases[0].phase_devices[1]);
+	assert_true(x.cases[0].phase_devices[2][0].config.iops == 900);
+	assert_null(x.cases[1].phase_devices[0]);
+	assert_true(x.cases[1].phase_devices[2][0].config.iops == 900);
 	make_plan(&p, &x, policies, 2, settings, 1);
 	assert_int_equal(p.count, 4);
 	for (size_t i = 0; i < p.count; i++) {
-		assert_true(p.cases[i].phase_device[0].iops == 400);
-		assert_int_equal(p.cases[i].phase_device[0].latency_ns, i < 2 ? 7000 : 0);
+		assert_true(p.cases[i].phase_devices[0][0].config.iops == 400);
+		assert_int_equal(p.cases[i].phase_devices[0][0].config.latency_ns,
+				 i < 2 ? 7000 : 0);
 		assert_int_equal(p.cases[i].phase_settings[0].count, i < 2 ? 3 : 1);
 	}
 	/* The experiment itself is as it was. */
@@ -367,13 +368,61 @@ static void wrong_cases_are_refused(void **state)
 		       "x.ini:12: \"phase.lod.job\" names a phase there is not");
 	assert_refused(HEAD "phase.load.measure = yes\n",
 		       "x.ini:12: unknown key \"phase.load.measure\": of a phase only "
-		       "phase.NAME.job and phase.NAME.device.KEY can be set");
+		       "phase.NAME.job, phase.NAME.device.KEY and phase.NAME.vm.KEY can be set");
 	assert_refused(HEAD "phase.load.device.iosp = 5\n",
 		       "x.ini:12: unknown key \"iosp\" (did you mean \"iops\"?) for a device of "
 		       "model \"rate\", which takes model, name, max_sectors_kb, nr_requests, "
-		       "wbt_lat_us, write_cache, iops, mbps, bandwidth, latency_us");
+		       "wbt_lat_us, write_cache, iops, mbps, bandwidth, latency_us, "
+		       "path_us");
 	assert_refused(HEAD "phase.load.device.model = nvme\n",
 		       "x.ini:12: a phase cannot change the model of the device");
+}
+
+static void phases_may_have_their_own_limits(void **state)
+{
+	static const char *const settings[] = { "phase.load.vm.dirty_ratio=40" };
+	struct experiment x;
+	struct plan p;
+
+	(void)state;
+	load_good(&x, HEAD "vm.dirty_bytes = 1G\nphase.load.vm.dirty_ratio = 30\n"
+			   "[phase third]\njob = load.fio\nvm.dirty_bytes = 2G\n[case b]\n");
+	assert_int_equal(x.cases[0].setup.vm.dirty_bytes, 1 << 30);
+	assert_int_equal(x.cases[0].phase_vm[0].dirty_bytes, 0); /* the ratio takes it away */
+	assert_int_equal(x.cases[0].phase_vm[0].dirty_ratio, 30);
+	assert_int_equal(x.cases[0].phase_vm[1].dirty_bytes, 1 << 30);
+	assert_int_equal(x.cases[0].phase_vm[2].dirty_bytes, 2ull << 30);
+	assert_int_equal(x.cases[1].phase_vm[1].dirty_bytes, 0);
+	make_plan(&p, &x, NULL, 0, settings, 1);
+	assert_int_equal(p.cases[0].phase_vm[0].dirty_ratio, 40);
+	assert_int_equal(p.cases[1].phase_vm[0].dirty_ratio, 40);
+	assert_int_equal(x.cases[0].phase_vm[0].dirty_ratio, 30);
+	plan_finish(&p);
+	experiment_finish(&x);
+	assert_refused(HEAD "phase.load.vm.dirty_ratio = 101\n",
+		       "x.ini:12: dirty_ratio cannot be \"101\", only 0 to 100 (percent)");
+}
+
+static void cases_may_come_after_others(void **state)
+{
+	struct experiment x;
+	struct plan p;
+
+	(void)state;
+	load_good(&x, HEAD "after = c, b\n[case b]\n[case c]\nafter = a\n");
+	assert_int_equal(x.cases[0].after_count, 2);
+	assert_int_equal(x.cases[0].after[0], 2);
+	assert_int_equal(x.cases[0].after[1], 1);
+	assert_int_equal(x.cases[1].after_count, 0);
+	assert_int_equal(x.cases[2].after[0], 0);
+	make_plan(&p, &x, NULL, 0, NULL, 0);
+	assert_int_equal(p.cases[0].after[0], 2);
+	plan_finish(&p);
+	experiment_finish(&x);
+	assert_refused(HEAD "after = b\n", "x.ini:12: after names \"b\", no other case");
+	assert_refused(HEAD "after = a\n", "x.ini:12: after names \"a\", no other case");
+	assert_refused(HEAD "after = b b b b b b b b b\n[case b]\n",
+		       "x.ini:12: a case can be after 8 others at most");
 }
 
 static void wrong_references_are_refused(void **state)
@@ -400,7 +449,8 @@ static void wrong_references_are_refused(void **state)
 		snprintf(text, sizeof(text), HEAD "[tolerance]\nwrite_iops = %s\n", wrong[i]);
 		snprintf(complaint, sizeof(complaint),
 			 "x.ini:13: the tolerance of write_iops cannot be \"%s\", only \"3 %%\", "
-			 "\"factor 1.6\", \"factor 1.6 above 1\" or a number",
+			 "\"factor 1.6\", \"factor 1.6 above 1\", \"at least 90 %%\", \"at most "
+			 "110 %%\" or a number",
 			 wrong[i]);
 		assert_refused(text, complaint);
 	}
@@ -454,6 +504,8 @@ int main(void)
 		cmocka_unit_test(a_job_may_stand_in_its_phase),
 		cmocka_unit_test(overrides_win_in_order),
 		cmocka_unit_test(phases_may_have_their_own_device),
+		cmocka_unit_test(phases_may_have_their_own_limits),
+		cmocka_unit_test(cases_may_come_after_others),
 		cmocka_unit_test(references_stay_with_their_policy),
 		cmocka_unit_test(wrong_sections_are_refused),
 		cmocka_unit_test(wrong_phases_are_refused),

@@ -17,13 +17,14 @@
 
 static struct setup plain(void)
 {
-	struct setup s = { .memory_bytes = 16ull << 30, .read_ahead_kb = 128 };
+	struct setup s = { .memory_bytes = 16ull << 30, .device_count = 1 };
 
 	sim_config_init(&s.sim);
 	s.sim.cpus = 4;
 	vm_settings_init(&s.vm);
-	strcpy(s.device.model, "rate");
-	s.device.bytes_per_s = 100 << 20;
+	bdi_settings_init(&s.device[0].bdi);
+	strcpy(s.device[0].config.model, "rate");
+	s.device[0].config.bytes_per_s = 100 << 20;
 	return s;
 }
 
@@ -195,7 +196,7 @@ static void settings_that_cannot_work_are_warned_of(void **state)
 			   "below the background threshold nothing is written");
 	s = plain();
 	s.sim.cpus = 64;
-	s.device.bytes_per_s = 0;
+	s.device[0].config.bytes_per_s = 0;
 	s.vm.dirty_bytes = 8 << 20;
 	s.vm.dirty_background_bytes = 4 << 20;
 	assert_warning(&s, "64 CPUs may each dirty 64K before somebody looks: 4M, more than the 2M "
@@ -228,15 +229,64 @@ static void a_strict_device_needs_room_for_a_folio(void **state)
 	struct setup s = plain();
 
 	(void)state;
-	s.strict_limit = true;
-	s.device.bytes_per_s = 0;
-	s.read_ahead_kb = 8192;
+	s.device[0].bdi.strict_limit = true;
+	s.device[0].config.bytes_per_s = 0;
+	s.device[0].bdi.read_ahead_kb = 8192;
 	s.vm.dirty_bytes = 7 << 20;
 	s.vm.dirty_background_bytes = 2 << 20;
 	assert_warning(&s,
 		       "rate: has a strict limit of 7M, and readahead makes folios of up to "
 		       "2M: one small write into such a folio can take its writers from free to "
 		       "stopped");
+}
+
+/* As experiments/field/strict-limit.ini: 4,095 pages, half of them background. */
+static void a_strict_devices_pace_is_exact(void **state)
+{
+	static const struct {
+		u64 dirty, ratio, allowed;
+	} paces[] = { { 3072, 1024, 25600 }, { 3319, 1009, 25225 }, { 4095, 0, 0 } };
+	struct setup s = plain();
+	struct limits_view v;
+
+	(void)state;
+	s.memory_bytes = 8ull << 30;
+	s.vm.dirty_ratio = 40;
+	s.vm.dirty_background_ratio = 20;
+	s.device[0].bdi.strict_limit = true;
+	s.device[0].bdi.max_bytes = 16 << 20;
+	assert_int_equal(limits_of_setup(&v, &s), 0);
+	assert_int_equal(limits_work_out(&v), 0);
+	assert_int_equal(v.devices[0].most, 4095);
+	for (size_t i = 0; i < ARRAY_SIZE(paces); i++) {
+		struct limits_pace p = limits_pace(&v, &v.devices[0], paces[i].dirty);
+
+		assert_int_equal(p.freerun, 3071);
+		assert_int_equal(p.rate, 25600);
+		assert_int_equal(p.pos_ratio, paces[i].ratio);
+		assert_int_equal(p.allowed, paces[i].allowed);
+	}
+	limits_finish(&v);
+}
+
+static void several_devices_are_all_there(void **state)
+{
+	struct setup s = plain();
+	struct limits_view v;
+
+	(void)state;
+	s.device_count = 2;
+	s.device[1] = s.device[0];
+	strcpy(s.device[1].name, "slow");
+	s.device[1].bdi.max_ratio = 10000;
+	s.device[1].config.bytes_per_s = 1 << 20;
+	assert_int_equal(limits_of_setup(&v, &s), 0);
+	assert_int_equal(limits_work_out(&v), 0);
+	assert_int_equal(v.device_count, 2);
+	assert_string_equal(v.devices[1].name, "slow");
+	assert_int_equal(v.devices[1].most, v.limit / 100);
+	assert_int_equal(v.devices[0].most, v.limit);
+	limits_finish(&v);
 }
 
 int main(void)
@@ -250,6 +300,8 @@ int main(void)
 		cmocka_unit_test(settings_that_cannot_work_are_warned_of),
 		cmocka_unit_test(limits_must_last_for_a_pause),
 		cmocka_unit_test(a_strict_device_needs_room_for_a_folio),
+		cmocka_unit_test(a_strict_devices_pace_is_exact),
+		cmocka_unit_test(several_devices_are_all_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,11 +62,11 @@ static void what_is_not_said_has_its_default(void **state)
 	assert_int_equal(s.vm.dirty_background_ratio, 10);
 	assert_int_equal(s.vm.dirty_writeback_centisecs, 500);
 	assert_int_equal(s.vm.dirty_expire_centisecs, 3000);
-	assert_int_equal(s.read_ahead_kb, 128);
-	assert_int_equal(s.block_bytes, 4096);
-	assert_int_equal(s.device_size_bytes, 0);
-	assert_false(s.strict_limit);
-	assert_string_equal(s.device.model, "rate");
+	assert_int_equal(s.device[0].bdi.read_ahead_kb, 128);
+	assert_int_equal(s.device[0].block_bytes, 4096);
+	assert_int_equal(s.device[0].size_bytes, 0);
+	assert_false(s.device[0].bdi.strict_limit);
+	assert_string_equal(s.device[0].config.model, "rate");
 }
 
 static void every_key_lands_in_its_field(void **state)
@@ -77,7 +77,8 @@ static void every_key_lands_in_its_field(void **state)
 	(void)state;
 	assert_int_equal(read_text(&s,
 				   LEAST
-				   " machine.hz=100 machine.reserve=64M machine.page_size=4096 "
+				   " machine.hz=100 machine.fs=ext4 machine.reserve=64M "
+				   "machine.page_size=4096 "
 				   "cpu.copy_ns=111 cpu.wake_ns=222 vm.dirty_ratio=40 "
 				   "vm.dirty_background_bytes=1M vm.dirty_writeback_centisecs=100 "
 				   "vm.dirty_expire_centisecs=0 device.size=10G "
@@ -86,6 +87,7 @@ static void every_key_lands_in_its_field(void **state)
 				   &e),
 			 0);
 	assert_int_equal(s.sim.hz, 100);
+	assert_int_equal(s.fs, FS_EXT4);
 	assert_int_equal(s.reserve_bytes, 64 << 20);
 	assert_int_equal(s.sim.cost_ns[COST_COPY], 111);
 	assert_int_equal(s.sim.cost_ns[COST_WAKE], 222);
@@ -93,11 +95,75 @@ static void every_key_lands_in_its_field(void **state)
 	assert_int_equal(s.vm.dirty_background_bytes, 1 << 20);
 	assert_int_equal(s.vm.dirty_writeback_centisecs, 100);
 	assert_int_equal(s.vm.dirty_expire_centisecs, 0);
-	assert_true(s.device_size_bytes == 10ull << 30);
-	assert_int_equal(s.read_ahead_kb, 4096);
-	assert_int_equal(s.block_bytes, 1024);
-	assert_true(s.strict_limit);
-	assert_true(s.device.iops == 500);
+	assert_true(s.device[0].size_bytes == 10ull << 30);
+	assert_int_equal(s.device[0].bdi.read_ahead_kb, 4096);
+	assert_int_equal(s.device[0].block_bytes, 1024);
+	assert_true(s.device[0].bdi.strict_limit);
+	assert_true(s.device[0].config.iops == 500);
+}
+
+/* Under the names of /sys/class/bdi; of a ratio and its bytes the last counts. */
+static void a_devices_part_of_the_limit(void **state)
+{
+	struct setup s;
+	struct err e = { "" };
+
+	(void)state;
+	assert_int_equal(read_text(&s, LEAST " device.min_ratio=5 device.max_ratio=50", &e), 0);
+	assert_int_equal(s.device[0].bdi.min_ratio, 50000);
+	assert_int_equal(s.device[0].bdi.max_ratio, 500000);
+	assert_int_equal(read_text(&s,
+				   LEAST " device.max_bytes=16M device.max_ratio_fine=123456 "
+					 "device.min_ratio_fine=10 device.min_bytes=4M",
+				   &e),
+			 0);
+	assert_int_equal(s.device[0].bdi.max_ratio, 123456);
+	assert_int_equal(s.device[0].bdi.max_bytes, 0);
+	assert_int_equal(s.device[0].bdi.min_bytes, 4 << 20);
+	assert_int_equal(read_text(&s, LEAST, &e), 0);
+	assert_int_equal(s.device[0].bdi.max_ratio, BDI_RATIO_ALL);
+	/* 1 GiB * 819/4096 */
+	assert_int_equal(setup_limit(&s), 52416);
+}
+
+static void devices_have_folders(void **state)
+{
+	static const struct {
+		const char *path;
+		u32 device;
+	} files[] = {
+		{ "f", 0 },         { "/f", 0 },           { "/fast", 0 },
+		{ "/fast/f", 1 },   { "/fast//a/f", 1 },   { "/./fast/f", 1 },
+		{ "/faster/f", 0 }, { "fast/f", 0 },       { "/fast/log/f", 2 },
+		{ "rel/f", 3 },     { "./rel/./f", 3 },    { "/rel/f", 0 },
+		{ "/fast/log", 1 }, { "/fast/logs/f", 1 }, { "/fast/./log/f", 2 },
+	};
+	struct text_settings t;
+	struct setup s;
+	struct err e = { "" };
+
+	(void)state;
+	parse(&t, LEAST " d1.model=ebs d1.mount=/fast d1.iops=7 d2.model=rate d2.mount=/fast/log/ "
+			"d3.model=rate d3.mount=rel d3.strict_limit=yes");
+	for (size_t i = 0; i < t.all.count; i++) {
+		static const char *const names[] = { "device one", "device two", "device three" };
+
+		if (t.all.all[i].section[0] == 'd' && t.all.all[i].section[1] != 'e')
+			t.all.all[i].section = names[t.all.all[i].section[1] - '1'];
+	}
+	if (setup_read(&s, &t.all, "exp.ini", &e))
+		fail_msg("%s", e.text);
+	assert_int_equal(s.device_count, 4);
+	assert_string_equal(setup_device_name(&s.device[0]), "rate");
+	assert_string_equal(setup_device_name(&s.device[1]), "one");
+	assert_string_equal(s.device[1].config.name, "one");
+	assert_true(s.device[1].config.iops == 7);
+	assert_true(s.device[3].bdi.strict_limit && !s.device[0].bdi.strict_limit);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (setup_device_of(&s, files[i].path) != &s.device[files[i].device])
+			fail_msg("%s", files[i].path);
+	settings_finish(&t.all);
+	free(t.copy);
 }
 
 static void later_layers_win(void **state)
@@ -109,7 +175,7 @@ static void later_layers_win(void **state)
 	assert_int_equal(read_text(&s, LEAST " device.iops=500 machine.cpus=8 device.iops=700", &e),
 			 0);
 	assert_int_equal(s.sim.cpus, 8);
-	assert_true(s.device.iops == 700);
+	assert_true(s.device[0].config.iops == 700);
 	/* What a later layer replaces must still make sense: a file is right or wrong by itself. */
 	assert_int_equal(read_text(&s, "machine.cpus=0 " LEAST, &e), -EINVAL);
 	assert_string_equal(e.text, "x.ini:1: cpus cannot be \"0\", only 1 to 1024");
@@ -149,6 +215,8 @@ static void mistakes_are_named_where_they_stand(void **state)
 	assert_refused(LEAST " machine.cpus=0", "x.ini:4: cpus cannot be \"0\", only 1 to 1024");
 	assert_refused(LEAST " machine.cpus=many",
 		       "x.ini:4: cpus cannot be \"many\", only 1 to 1024");
+	assert_refused(LEAST " machine.fs=btrfs",
+		       "x.ini:4: fs cannot be \"btrfs\", only xfs or ext4");
 	assert_refused(LEAST " machine.hz=300",
 		       "x.ini:4: hz cannot be \"300\", only 100, 250 or 1000");
 	assert_refused(LEAST " machine.page_size=16384", "x.ini:4: page_size can only be 4096");
@@ -210,6 +278,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_not_said_has_its_default),
 		cmocka_unit_test(every_key_lands_in_its_field),
+		cmocka_unit_test(a_devices_part_of_the_limit),
+		cmocka_unit_test(devices_have_folders),
 		cmocka_unit_test(later_layers_win),
 		cmocka_unit_test(ratios_and_bytes_replace_each_other),
 		cmocka_unit_test(mistakes_are_named_where_they_stand),

@@ -87,7 +87,7 @@ static void points_are_the_product_of_all_values(void **state)
 		assert_string_equal(c->policy.name, i < 6 ? "linux-6.1" : "sluice");
 		assert_int_equal(c->setup.vm.dirty_bytes, bytes[i % 6 / 2]);
 		assert_int_equal(c->policy.accounting, i % 2 ? ACCOUNT_FOLIO : ACCOUNT_PAGE);
-		assert_true(c->setup.device.iops == 200);
+		assert_true(c->setup.device[0].config.iops == 200);
 		assert_int_equal(sweep_value(&f.s, i, 0), i % 6 / 2);
 		assert_int_equal(sweep_value(&f.s, i, 1), i % 2);
 		assert_int_equal(sweep_value(&f.s, i, 2), 0);
@@ -124,6 +124,34 @@ static void mistakes_are_named(void **state)
 	assert_refused("vm.dirty_ratoi=5,50", NULL,
 		       "-s vm.dirty_ratoi=5: unknown key \"dirty_ratoi\" in section [vm]; did you "
 		       "mean \"dirty_ratio\"?");
+}
+
+static void settings_that_override_each_other_are_found(void **state)
+{
+	static const struct {
+		const char *axes[2];
+		bool rivals;
+	} cases[] = {
+		{ { "vm.dirty_ratio=5,10", "vm.dirty_bytes=1M,2M" }, true },
+		{ { "vm.dirty_bytes=1M,2M", "vm.dirty_ratio=5,10" }, true },
+		{ { "vm.dirty_ratio=5,10", "vm.dirty_background_bytes=1M,2M" }, false },
+		{ { "device.max_ratio=5,10", "device.max_bytes=1M,2M" }, true },
+		{ { "device.max_ratio=5,10", "device.min_ratio=1,2" }, false },
+		{ { "vm.dirty_ratio=5,10", "device.iops=100,200" }, false },
+		{ { "vm.dirty_ratio=5,10", "accounting=page,folio" }, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct fixture f;
+		size_t a, b;
+
+		make_good(&f, cases[i].axes, 2);
+		assert_int_equal(sweep_rivals(&f.s, &a, &b), cases[i].rivals);
+		if (cases[i].rivals)
+			assert_true(a == 0 && b == 1);
+		finish(&f);
+	}
 }
 
 static void the_name_knows_what_goes_into_the_points(void **state)
@@ -365,6 +393,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(points_are_the_product_of_all_values),
 		cmocka_unit_test(mistakes_are_named),
+		cmocka_unit_test(settings_that_override_each_other_are_found),
 		cmocka_unit_test(the_name_knows_what_goes_into_the_points),
 		cmocka_unit_test(knees_are_where_a_cost_turns),
 		cmocka_unit_test(wide_axes_are_taken_by_their_logarithm),

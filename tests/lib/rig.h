@@ -163,8 +163,8 @@ struct bucket {
 	pthread_mutex_t lock; /* protects bytes, size, room */
 	uint8_t *bytes;
 	uint64_t size;
-	uint64_t room;       /* of all that may be reserved; 0: there is always room */
-	_Atomic size_t most; /* of one call; 0: as much as is asked for */
+	uint64_t room; /* of all that may be reserved; 0: there is always room */
+	size_t most;   /* of one call; 0: as much as is asked for. Set while nobody calls */
 	/* negative errnos that the calls give, 0: none */
 	_Atomic int read_error, write_error, flush_error, truncate_error;
 	_Atomic unsigned reads, writes, flushes, truncates, reserves, releases;
@@ -174,9 +174,8 @@ static inline struct bucket *bucket_new(void)
 {
 	struct bucket *b = calloc(1, sizeof(*b));
 
-	assert_non_null(b);
-	b->bytes = calloc(1, BUCKET_MAX);
-	assert_non_null(b->bytes);
+	if (!b || !(b->bytes = calloc(1, BUCKET_MAX)))
+		abort();
 	pthread_mutex_init(&b->lock, NULL);
 	return b;
 }
@@ -192,7 +191,7 @@ static inline void bucket_free(struct bucket *b)
 static inline ssize_t bucket_move(struct bucket *b, const struct iovec *iov, int count,
 				  uint64_t offset, uint64_t end, int to_write)
 {
-	size_t most = atomic_load(&b->most), done = 0;
+	size_t most = b->most, done = 0;
 
 	for (int i = 0; i < count; i++) {
 		size_t n = iov[i].iov_len;

@@ -62,8 +62,8 @@ static void test_defaults(void **state)
 static void test_every_key_sets_its_field(void **state)
 {
 	struct lib_config c =
-		GIVEN("memory=64M", "max_memory=1G", "huge_pages=never", "reserve=1M",
-		      "vm.dirty_ratio=30", "vm.dirty_background_ratio=5",
+		GIVEN("memory=64M", "max_memory=1G", "huge_pages=never", "register_memory=yes",
+		      "reserve=1M", "vm.dirty_ratio=30", "vm.dirty_background_ratio=5",
 		      "vm.dirty_writeback_centisecs=0", "vm.dirty_expire_centisecs=100",
 		      "vm.retry_min_ms=5", "retry_max_ms=0", "read_ahead_kb=512",
 		      "strict_limit=yes", "block_bytes=512", "idle_files=7", "io_engine=threads",
@@ -73,6 +73,7 @@ static void test_every_key_sets_its_field(void **state)
 	assert_int_equal(c.engine.memory_bytes, 64 << 20);
 	assert_int_equal(c.engine.max_memory_bytes, 1 << 30);
 	assert_int_equal(c.engine.huge_pages, HUGE_NEVER);
+	assert_true(c.engine.register_memory);
 	assert_int_equal(c.engine.reserve_bytes, 1 << 20);
 	assert_int_equal(c.engine.vm.dirty_ratio, 30);
 	assert_int_equal(c.engine.vm.dirty_background_ratio, 5);
@@ -198,7 +199,7 @@ static void test_keys_can_be_listed(void **state)
 		assert_non_null(strchr(buf, '.'));
 		n++;
 	}
-	assert_int_equal(n, 20);
+	assert_int_equal(n, 21);
 	assert_null(lib_config_values(n));
 }
 

@@ -160,6 +160,42 @@ static void note_progress(void *ctx, uint64_t done, uint64_t all)
 	p->calls++;
 }
 
+/* Bytes stay right while the device's I/O goes by registered memory, over changes of the size. */
+static void test_registered_memory(void **state)
+{
+	char why[SLUICE_ERROR_MAX];
+	struct sluice *c;
+	struct sluice_file *f;
+	int rc;
+
+	(void)state;
+	assert_int_equal(
+		sluice_create(GIVEN("memory=16M", "register_memory=yes", "io_engine=threads"), why,
+			      sizeof(why), &c),
+		-ENOTSUP);
+	assert_non_null(strstr(why, "register_memory=yes: "));
+	rc = sluice_create(
+		GIVEN("memory=16M", "max_memory=32M", "register_memory=yes", "io_engine=uring"),
+		why, sizeof(why), &c);
+	if (rc == -ENOSYS || rc == -EPERM || rc == -ENOMEM) {
+		print_message("# skip: io_uring or locked memory is not to be had: %s\n", why);
+		skip();
+	}
+	assert_int_equal(rc, 0);
+	f = rig_open(c, "f", O_RDWR | O_CREAT | O_TRUNC);
+	for (unsigned round = 0; round < 3; round++) {
+		for (uint64_t at = 0; at < 24 * MIB; at += 1 * MIB)
+			rig_write(f, at, 1 * MIB, round);
+		assert_int_equal(sluice_resize(c, round % 2 ? 16 * MIB : 32 * MIB), 0);
+		assert_int_equal(sluice_fsync(f), 0);
+		assert_int_equal(sluice_advise(f, 0, 0, SLUICE_DONTNEED), 0);
+		for (uint64_t at = 0; at < 24 * MIB; at += 1 * MIB)
+			rig_expect(f, at, 1 * MIB, round);
+	}
+	assert_int_equal(sluice_close(f), 0);
+	assert_int_equal(sluice_destroy(c, NULL, NULL), 0);
+}
+
 static void test_syncing_everything(void **state)
 {
 	struct sluice *c = rig_cache(GIVEN("vm.dirty_writeback_centisecs=0"));
@@ -264,6 +300,7 @@ int main(void)
 		cmocka_unit_test(test_statistics),
 		cmocka_unit_test(test_statistics_of_other_ages),
 		cmocka_unit_test(test_resizing),
+		cmocka_unit_test(test_registered_memory),
 		cmocka_unit_test(test_syncing_everything),
 		cmocka_unit_test(test_a_busy_cache_is_not_destroyed),
 		cmocka_unit_test(test_what_cannot_be_written_is_told_at_the_end),

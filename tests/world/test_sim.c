@@ -80,12 +80,15 @@ static void test_two_cpus_three_tasks(void **state)
 	expect_trace((int[]){ 0, 1, 2 }, (u64[]){ MS, MS, MS }, 3);
 }
 
-/* A task that breathes goes behind those who wait for its CPU. */
+/*
+ * A task that breathes keeps its CPU until it has had its slice, at HZ 250 a tick of 4 ms; then it
+ * goes behind those who wait.
+ */
 static void breather(void *arg)
 {
 	for (int i = 0; i < 3; i++) {
 		note((int)(intptr_t)arg);
-		spend_ns(60 * US);
+		spend_ns(2 * MS);
 		world_breathe();
 	}
 }
@@ -104,8 +107,8 @@ static void test_breathe_takes_turns(void **state)
 {
 	(void)state;
 	run_in_sim(1, breather_main, NULL);
-	expect_trace((int[]){ 1, 2, 1, 2, 1, 2 },
-		     (u64[]){ 0, 60 * US, 120 * US, 180 * US, 240 * US, 300 * US }, 6);
+	expect_trace((int[]){ 1, 1, 2, 2, 1, 2 },
+		     (u64[]){ 0, 2 * MS, 4 * MS, 6 * MS, 8 * MS, 10 * MS }, 6);
 }
 
 /* A task keeps the CPU it last ran on, when that is free; else takes the lowest. */

@@ -47,7 +47,13 @@ static u32 at_ms(struct rig *r, u64 ms)
 
 /* --- periodic work */
 
-/* Dirty at 0: looked at every 5 s, 30 s old at 30 s sharp; an I/O takes 10 us. */
+/*
+ * The timer of 5 s is one of 1,250 ticks, which Linux's timer wheel rounds up to a multiple of
+ * 64 of its counter; that stands at 75,000 (300 s) when the world begins. So what becomes dirty
+ * at 0 is looked at when the counter stands at 76,288, 1,288 ticks or 5.152 s later, and from
+ * then on every 1,280 ticks, 5.12 s: it is 30 s old at the sixth look, at 30.752 s. An I/O takes
+ * 10 us.
+ */
 RIG_TEST(test_a_page_is_written_when_it_is_30_s_old)
 {
 	struct rig *r = open_without_contents("linux-7.4");
@@ -56,15 +62,15 @@ RIG_TEST(test_a_page_is_written_when_it_is_30_s_old)
 	rig_start(r);
 	f = rig_file(rig_inode(r, 4096), 0);
 	dirty(f, 7, 1);
-	assert_int_equal(at_ms(r, 29999), 0);
-	assert_int_equal(at_ms(r, 30001), 1);
+	assert_int_equal(at_ms(r, 30751), 0);
+	assert_int_equal(at_ms(r, 30753), 1);
 	rig_expect_io(r, 0, IO_WRITE, 7 * 4096, 4096);
-	assert_int_equal(r->log[0].end_ns, 30 * SEC + 10000);
+	assert_int_equal(r->log[0].end_ns, 30752 * NSEC_PER_MSEC + 10000);
 	rig_drop(f);
 	rig_close(r);
 }
 
-/* The wakeups come 5 s after the first dirty inode: at 6, 11, ..., 31 s. */
+/* The wakeups come 5 s after the first dirty inode: at 6.176, 11.296, ..., 31.776 s. */
 RIG_TEST(test_wakeups_count_from_the_first_dirty_inode)
 {
 	struct rig *r = open_without_contents("linux-7.4");
@@ -77,13 +83,13 @@ RIG_TEST(test_wakeups_count_from_the_first_dirty_inode)
 	dirty(a, 1, 1);
 	world_sleep_until(3 * SEC);
 	dirty(b, 2, 1); /* an earlier wakeup that is pending is kept */
-	assert_int_equal(at_ms(r, 30999), 0);
-	assert_int_equal(at_ms(r, 35999), 1);
+	assert_int_equal(at_ms(r, 31775), 0);
+	assert_int_equal(at_ms(r, 36895), 1);
 	assert_int_equal(r->log[0].offset, 4096);
-	assert_int_equal(r->log[0].end_ns, 31 * SEC + 10000);
-	assert_int_equal(at_ms(r, 40000), 2); /* b is 28 s old at 31 s, and 33 s at 36 s */
+	assert_int_equal(r->log[0].end_ns, 31776 * NSEC_PER_MSEC + 10000);
+	assert_int_equal(at_ms(r, 40000), 2); /* b is 28.8 s old at the first, and 33.9 s then */
 	assert_int_equal(r->log[1].offset, 8192);
-	assert_int_equal(r->log[1].end_ns, 36 * SEC + 10000);
+	assert_int_equal(r->log[1].end_ns, 36896 * NSEC_PER_MSEC + 10000);
 	rig_drop(a);
 	rig_drop(b);
 	rig_close(r);
@@ -101,13 +107,13 @@ RIG_TEST(test_writing_again_does_not_refresh_the_age)
 		dirty(f, s % 3, 1);
 	}
 	assert_int_equal(r->logged, 0);
-	assert_int_equal(at_ms(r, 30001), 1);
+	assert_int_equal(at_ms(r, 30753), 1);
 	rig_expect_io(r, 0, IO_WRITE, 0, 3 * 4096);
 	/* clean: the next write starts a new life, of 30 s from the wakeup it arms */
 	world_sleep_until(32 * SEC);
 	dirty(f, 0, 1);
-	assert_int_equal(at_ms(r, 61999), 1);
-	assert_int_equal(at_ms(r, 62001), 2);
+	assert_int_equal(at_ms(r, 62751), 1);
+	assert_int_equal(at_ms(r, 62753), 2);
 	rig_drop(f);
 	rig_close(r);
 }
@@ -122,8 +128,9 @@ RIG_TEST(test_expiry_and_interval_can_be_set)
 	rig_start(r);
 	f = rig_file(rig_inode(r, 4096), 0);
 	dirty(f, 0, 1);
-	assert_int_equal(at_ms(r, 2999), 0); /* 2 s old at 2 s */
-	assert_int_equal(at_ms(r, 3001), 1);
+	/* 250 ticks, rounded up to a multiple of 8: at 1.024, 2.048 and 3.072 s */
+	assert_int_equal(at_ms(r, 3071), 0);
+	assert_int_equal(at_ms(r, 3073), 1);
 	rig_drop(f);
 	rig_close(r);
 }
@@ -210,7 +217,7 @@ RIG_TEST(test_when_background_begins_on_an_idle_device)
 		assert_int_equal(stats(r).thresh, 3276);
 		dirty(f, 0, cases[i].pages);
 		assert_int_equal(at_ms(r, start + 4999), 0);
-		assert_int_equal(at_ms(r, start + 5001), cases[i].at_5_s);
+		assert_int_equal(at_ms(r, start + 5257), cases[i].at_5_s);
 		rig_drop(f);
 		rig_close(r);
 	}
@@ -560,8 +567,9 @@ RIG_TEST(test_the_end_of_a_burst_is_counted)
 	assert_int_equal(file_fsync(f, false), 0); /* lands at 3 s */
 	assert_int_equal(bw->write_bw, BANDWIDTH_INIT);
 	world_sleep_until(3210 * NSEC_PER_MSEC);
-	/* 1000 pages in 1.2 s (300 ticks) of a window of 1024 ticks: (1000*250 + 25600*724)/1024 */
-	assert_int_equal(bw->write_bw, 18344);
+	/* 1000 pages in 1.204 s (a timer of 50 ticks takes 51) of a window of 1024 ticks:
+	 * (1000*250 + 25600*723)/1024 */
+	assert_int_equal(bw->write_bw, 18319);
 	rig_drop(f);
 	rig_close(r);
 }

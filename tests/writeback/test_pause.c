@@ -103,12 +103,31 @@ static void test_slice(void **state)
 			 (1ull << 37) + 1024);
 }
 
+/*
+ * A writer on a FUSE file system whose device's share of the limit is 0, from a trace (libfuse
+ * issue 279, HZ 1000): bdi_dirty=32 dirty_ratelimit=32 (KiB/s) task_ratelimit=0 pause=33, then
+ * bdi_dirty=33 pause=34. The bandwidth is not in it; it is under 128 pages a second, or pauses were
+ * shorter.
+ */
+static void test_pauses_of_a_fuse_writer(void **state)
+{
+	(void)state;
+	assert_int_equal(pause_plan(32, 29, 8, 0, 1000).max_pause, 33);
+	assert_int_equal(pause_plan(33, 29, 8, 0, 1000).max_pause, 34);
+	assert_int_equal(pause_plan(33, 127, 8, 0, 1000).max_pause, 34);
+	assert_int_equal(pause_plan(33, 128, 8, 0, 1000).max_pause, 17);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors_of_pauses), cmocka_unit_test(test_edges_of_pauses),
-		cmocka_unit_test(test_bounds_of_pauses),  cmocka_unit_test(test_poll_interval),
-		cmocka_unit_test(test_ratelimit_pages),   cmocka_unit_test(test_slice),
+		cmocka_unit_test(test_vectors_of_pauses),
+		cmocka_unit_test(test_edges_of_pauses),
+		cmocka_unit_test(test_bounds_of_pauses),
+		cmocka_unit_test(test_poll_interval),
+		cmocka_unit_test(test_ratelimit_pages),
+		cmocka_unit_test(test_slice),
+		cmocka_unit_test(test_pauses_of_a_fuse_writer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -253,6 +253,69 @@ RIG_TEST(test_a_strict_device_throttles_at_three_quarters_of_its_part)
 	rig_close(r);
 }
 
+/* What /sys/class/bdi would say to it (4.8). The limit is 52,416 pages. */
+RIG_TEST(test_a_devices_part_is_set_as_in_sysfs)
+{
+	struct rig *r = open_stopped("linux-7.4");
+	struct bdi_settings s;
+	struct wb *wb;
+
+	r->config.memory_bytes = 1024 * MIB;
+	rig_start(r);
+	wb = r->e->all.wb[0];
+	bdi_settings_init(&s);
+	assert_int_equal(engine_set_bdi(r->e, 0, &s), 0);
+	assert_int_equal(wb_threshold(wb, 52416, 0), 52416 / 8); /* it has written nothing yet */
+	/* bytes become a ratio, and that pages again: 512 of them 511 */
+	s.max_bytes = 2 * MIB;
+	s.strict_limit = true;
+	assert_int_equal(engine_set_bdi(r->e, 0, &s), 0);
+	assert_int_equal(wb->max_ratio, 9768);
+	assert_true(wb->strict_limit);
+	assert_int_equal(wb_threshold(wb, 52416, 0), 511);
+	/* min is given whatever the share */
+	s = (struct bdi_settings){ .min_ratio = 250000, .max_ratio = 500000, .read_ahead_kb = 64 };
+	assert_int_equal(engine_set_bdi(r->e, 0, &s), 0);
+	assert_int_equal(wb_threshold(wb, 52416, 52416), 52416 / 4);
+	assert_int_equal(wb->ra_pages, 16);
+	/* what is refused changes nothing */
+	s.min_ratio = 500001;
+	assert_int_equal(engine_set_bdi(r->e, 0, &s), -EINVAL);
+	s = (struct bdi_settings){ .max_bytes = 52417 * PAGE_SIZE };
+	assert_int_equal(engine_set_bdi(r->e, 0, &s), -EINVAL);
+	s = (struct bdi_settings){ .min_ratio = BDI_RATIO_ALL, .max_ratio = BDI_RATIO_ALL };
+	assert_int_equal(engine_set_bdi(r->e, 0, &s), -EINVAL);
+	assert_int_equal(wb->min_ratio, 250000);
+	assert_int_equal(wb->max_ratio, 500000);
+	rig_close(r);
+}
+
+/* A flusher before 5.14 does not see what a CPU has not handed in: 4 CPUs, batches of 24 pages. */
+static void look_for_work(bool per_cpu, u64 pages, bool found)
+{
+	struct rig *r = open_stopped("linux-6.12");
+	struct file *f;
+
+	r->config.memory_bytes = 1024 * MIB;
+	r->config.policy.wb_counters = per_cpu ? WB_COUNTERS_PER_CPU : WB_COUNTERS_EXACT;
+	rig_start(r);
+	f = rig_file(rig_inode(r, 4096), 0);
+	/* its part of the background limit is 0, so any dirty page is work */
+	assert_int_equal(wb_threshold(r->e->all.wb[0], stats(r).background_thresh, 0), 0);
+	dirty(f, 0, pages);
+	assert_int_equal(wb_over_background(r->e->all.wb[0]), found);
+	rig_drop(f);
+	rig_close(r);
+}
+
+RIG_TEST(test_a_flusher_may_not_see_a_cpus_last_pages)
+{
+	look_for_work(false, 1, true);
+	look_for_work(true, 1, false);
+	look_for_work(true, 23, false);
+	look_for_work(true, 24, true);
+}
+
 /* The same without strictness: nothing happens before the whole cache's limits. */
 RIG_TEST(test_a_device_that_is_not_strict)
 {
@@ -433,6 +496,8 @@ int main(void)
 		cmocka_unit_test(test_a_stopped_device_holds_writers_below_the_limit),
 		cmocka_unit_test(test_a_fast_device_never_throttles),
 		cmocka_unit_test(test_a_strict_device_throttles_at_three_quarters_of_its_part),
+		cmocka_unit_test(test_a_devices_part_is_set_as_in_sysfs),
+		cmocka_unit_test(test_a_flusher_may_not_see_a_cpus_last_pages),
 		cmocka_unit_test(test_a_device_that_is_not_strict),
 		cmocka_unit_test(test_many_small_dirtiers_are_seen_by_their_cpu),
 		cmocka_unit_test(test_leaked_dirtying_is_paid_by_others),

@@ -188,7 +188,7 @@ static void test_looking_on_changes_nothing(void **state)
 
 RIG_TEST(test_a_ring_keeps_the_newest_and_counts_the_lost)
 {
-	struct trace_slot slot = { 0 };
+	struct trace_slot slot = { .all = NULL };
 	struct trace_event e[64];
 	u64 lost = 99;
 
@@ -214,7 +214,7 @@ RIG_TEST(test_a_ring_keeps_the_newest_and_counts_the_lost)
 
 RIG_TEST(test_tracing_is_on_once_and_starts_empty)
 {
-	struct trace_slot slot = { 0 };
+	struct trace_slot slot = { .all = NULL };
 	struct trace_event e[4];
 	const s64 f[] = { 1 };
 	u64 lost;

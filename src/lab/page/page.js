@@ -39,6 +39,9 @@ const PLOTS = [
 	{ id: 'throughput', title: 'Throughput', unit: 'I/Os a second', lines: [
 		line('write_iops', 'writes', '--write'),
 		line('read_iops', 'reads', '--read')] },
+	{ id: 'bandwidth', title: 'Throughput', unit: 'bytes/s', lines: [
+		line('write_bytes_per_s', 'written', '--write'),
+		line('read_bytes_per_s', 'read', '--read')] },
 	{ id: 'latency', title: 'Latency of calls', unit: 'ms', log: true, lines: [
 		line('write_p50_ms', 'write median', '--write', { dash: DOTTED }),
 		line('write_p99_ms', 'write p99', '--write'),
@@ -46,6 +49,10 @@ const PLOTS = [
 		line('read_p50_ms', 'read median', '--read', { dash: DOTTED }),
 		line('read_p99_ms', 'read p99', '--read'),
 		line('read_max_ms', 'read longest', '--read', { dash: DASHED, width: 1 })] },
+	{ id: 'fsync', title: 'Latency of fsyncs', unit: 'ms', log: true, lines: [
+		line('fsync_p50_ms', 'median', '--write', { dash: DOTTED }),
+		line('fsync_p99_ms', 'p99', '--write'),
+		line('fsync_max_ms', 'longest', '--write', { dash: DASHED, width: 1 })] },
 	{ id: 'sleep', title: 'Throttle', unit: 'writers asleep', unit2: 'pause, ms', lines: [
 		line('writers_asleep', 'asleep', '--alarm', { fill: true }),
 		line('mean_pause_ms', 'mean pause', '--soft', { axis: 2, points: true })] },
@@ -101,14 +108,30 @@ function scaleOf(plot, most) {
 
 // --- data
 
+// The column of a line: of the case, or, where it has several, of the device the line is of.
+function columnOf(c, l) {
+	const of = l.device === undefined ? c.series : c.devices ? c.devices[l.device]
+		: l.device === 0 ? c.series : undefined;
+	return of && of[l.column];
+}
+
 // The lines of a plot that a case has data for.
 function linesOf(plot, c) {
-	return plot.lines.filter(l => c.series && c.series[l.column]);
+	return plot.lines.filter(l => columnOf(c, l));
+}
+
+// The plots of some cases: where one has several devices, the plot of the device is one for each.
+function plotsOf(cases) {
+	const most = cases.reduce((a, b) => (b.devices || []).length > (a.devices || []).length ? b : a);
+	return PLOTS.flatMap(plot => plot.id !== 'device' || !most.devices ? [plot]
+		: most.devices.map((_, device) => ({ ...plot, id: 'device-' + device,
+			title: 'Device ' + most.element.getAttribute('data-device-' + device),
+			lines: plot.lines.map(l => ({ ...l, device })) })));
 }
 
 // A point without a value is a gap; dygraphs wants NaN for it, null for "not my row".
 function valueAt(c, l, row, by) {
-	const value = c.series[l.column][row];
+	const value = columnOf(c, l)[row];
 	return value === null ? NaN : value / by;
 }
 
@@ -117,13 +140,13 @@ function largest(cases, plot, axis) {
 	for (const c of cases)
 		for (const l of linesOf(plot, c))
 			if ((l.axis || 1) === axis && !plot.stacked)
-				for (const v of c.series[l.column])
+				for (const v of columnOf(c, l))
 					most = Math.max(most, v);
 	if (plot.stacked)
 		for (const c of cases)
 			for (let row = 0; c.series && row < c.series.t_s.length; row++)
 				most = Math.max(most, linesOf(plot, c).reduce(
-					(sum, l) => sum + c.series[l.column][row], 0));
+					(sum, l) => sum + columnOf(c, l)[row], 0));
 	return most;
 }
 
@@ -318,7 +341,7 @@ function logRange(cases, plot, by) {
 	let least = Infinity, most = largest(cases, plot, 1);
 	for (const c of cases)
 		for (const l of linesOf(plot, c))
-			for (const v of c.series[l.column])
+			for (const v of columnOf(c, l))
 				if (v > 0)
 					least = Math.min(least, v);
 	return most > 0 ? [.7 * least / by, 1.6 * most / by] : [.1, 1];
@@ -340,7 +363,7 @@ function record(panel, cases, scale) {
 	return {
 		plot: panel.plot.id,
 		graph: panel.graph,
-		lines: panel.lines.map(l => ({ column: l.column, case: CASES.indexOf(cases[l.which]),
+		lines: panel.lines.map(l => ({ column: l.column, device: l.device, case: CASES.indexOf(cases[l.which]),
 			scale: l.axis === 2 ? 1 : scale.by })),
 		rows: () => panel.graph.numRows(),
 		value: (row, column) => panel.graph.getValue(row, column),
@@ -364,7 +387,7 @@ function drawCase(c) {
 	if (!into || !c.element.open || !c.series)
 		return;
 	clear(into);
-	for (const plot of PLOTS)
+	for (const plot of plotsOf([c]))
 		addPanel(into, group, plot, [c], [c]);
 }
 
@@ -407,7 +430,7 @@ function setUpCompare() {
 		const overlaid = buttons[1].getAttribute('aria-pressed') === 'true';
 		const two = [able[a.value], able[b.value]], group = { panels: [] };
 		clear(into);
-		for (const plot of PLOTS) {
+		for (const plot of plotsOf(two)) {
 			if (overlaid && !plot.stacked && two[0] !== two[1])
 				addPanel(into, group, plot, two, two);
 			else
