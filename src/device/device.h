@@ -154,7 +154,7 @@ int device_submit_wait(struct device *d, struct io *io);
  */
 void device_set_fault(struct device *d, int (*fault)(void *ctx, const struct io *io), void *ctx);
 /*
- * Likewise: `delay(ctx, io)` is asked once per request, as one of an I/O reaches a simulated device,
+ * Likewise: `delay(ctx, io)` is asked per request, as one of an I/O reaches a simulated device,
  * and says by how many nanoseconds its answer comes later. Others may overtake it. It takes no
  * lock. Not asked by "memory".
  */

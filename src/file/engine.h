@@ -17,7 +17,7 @@ struct vm_settings {
 	u64 dirty_bytes, dirty_background_bytes;
 	u32 dirty_writeback_centisecs, dirty_expire_centisecs;
 	/*
-	 * Ours: how long after write-out failed it is tried again, unasked, at first and at most; 0:
+	 * Ours: how long after write-out failed it is tried again unasked, at first and at most; 0:
 	 * without a pause. Syncs try at once.
 	 */
 	u32 retry_min_ms, retry_max_ms;
