@@ -168,6 +168,7 @@ int torture_runs(const struct torture_config *c, u64 runs, unsigned jobs,
 			rc = -errno;
 		if (pid[i])
 			continue;
+		free(pid);
 		run_share(c, runs, jobs, i, s);
 		exit(0);
 	}
