@@ -5,13 +5,13 @@ import os
 import program
 from program import contains, equal, refused, sluice
 
-RUNS = 200000 if 'SLUICE_SOAK' in os.environ else 2000
+RUNS = 100000 if 'SLUICE_SOAK' in os.environ else 2000
 
 
 def test_nothing_is_wrong():
-    done = sluice('torture', '--runs', str(RUNS), '--jobs', '2')
+    done = sluice('torture', '--runs', str(RUNS), '--steps', '300', '--jobs', '2')
     equal((done.status, done.err), (0, ''))
-    equal(done.out, '%d runs of 150 operations from seed 1: nothing is wrong\n' % RUNS)
+    equal(done.out, '%d runs of 300 operations from seed 1: nothing is wrong\n' % RUNS)
 
 
 def test_a_seed_is_a_run():
