@@ -14,7 +14,7 @@ REFERENCES = {
     'strict-limit': {'at-3072', 'at-3319'},
     'strict-fuse': {'before-5.14', 'since-6.14'},
     'whole-folio': {'before-6.6', 'since-6.6'},
-    'slow-and-fast': {'alone', 'together'},
+    'slow-and-fast': {'alone', 'together', 'at-once'},
     'fsync-each-second': {'limit-10m'},
     'usb-stick': {'as-it-comes'},
 }
@@ -83,8 +83,9 @@ def test_a_thousand_writers_on_a_slow_device_do_not_slow_another():
     # and the thousand have the slow one's speed, 10 MB/s for five minutes
     slow = cases['together']['devices'][0]['device_write_bytes']
     assert .95 * 3e9 < slow < 1.05 * 3e9, slow
-    # which is not so in the first minutes: the thousand have filled all that may be dirty
-    assert fast['at-once']['device_write_bytes'] < .85 * fast['alone']['device_write_bytes'], fast
+    # in the first minutes not quite: the thousand have filled all that may be dirty
+    at_once = fast['at-once']['device_write_bytes'] / fast['alone']['device_write_bytes']
+    assert .9 <= at_once < .99, fast
 
 
 def test_the_longest_fsync_is_the_background_limit_over_the_speed():

@@ -173,7 +173,7 @@ static void free_box(struct world_retired *r)
 /* Threads come and go, so that records are entered and taken out while others look at them. */
 static void *read_boxes(void *arg)
 {
-	u64 *wrong = arg;
+	_Atomic u64 *wrong = arg;
 
 	for (u32 i = 0; i < 500; i++) {
 		struct box *b;
@@ -211,7 +211,7 @@ static struct box *make_box(u64 value)
 static void test_readers_never_see_a_freed_piece(void **state)
 {
 	struct task *readers[READERS];
-	u64 wrong[READERS] = { 0 };
+	_Atomic u64 wrong[READERS] = { 0 };
 
 	(void)state;
 	atomic_store(&shared, make_box(0));
