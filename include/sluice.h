@@ -87,6 +87,9 @@ SLUICE_API const char *sluice_version(void);
  *				how often old data is looked for, 1/100 s (500); 0: never
  *	vm.dirty_expire_centisecs
  *				how old dirty data may become, 1/100 s (3000)
+ *	vm.retry_min_ms		how long after write-out failed it is tried again, ms (100); 0: at
+ *				once. The pause doubles each time; syncs do not wait for it
+ *	vm.retry_max_ms		the longest such pause, ms (10000)
  *	read_ahead_kb		KiB, a multiple of 4, at most 1048576 (128)
  *	strict_limit		yes or no (no): hold the device to its own share of the limit
  *	block_bytes		512, 1024, 2048 or 4096 (4096): the unit in which it is remembered

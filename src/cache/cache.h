@@ -10,6 +10,7 @@
 #define SLUICE_CACHE_CACHE_H
 
 #include "cache/arena.h"
+#include "cache/error_seq.h"
 #include "cache/folio.h"
 #include "cache/index.h"
 #include "cache/reclaim.h"
@@ -31,7 +32,8 @@ struct cache_config {
 	bool contents;
 	enum huge_pages huge_pages; /* for contents */
 	enum reclaim reclaim;
-	bool shed; /* reclaim may split dirty folios to free their clean pages */
+	bool shed;    /* reclaim may split dirty folios to free their clean pages */
+	bool forgets; /* data that could not be written counts as clean: Linux's way */
 };
 
 struct cache_stats {
@@ -100,6 +102,7 @@ struct mapping {
 	u64 write_cursor; /* where the next cyclic write-out starts (writeback_index) */
 	u64 in_flight;    /* pages; 0: no page has the writeback tag */
 	u64 failures;     /* writes to the device that failed, ever */
+	_Atomic u32 error_seq; /* what failed, in a cache that forgets; see error_seq.h */
 	int error;        /* of the first write-out that failed; 0: no page has the failed tag */
 	struct ledger ledger;
 	struct ledger *books[MAPPING_BOOKS]; /* the mapping's own, its device's, the cache's */

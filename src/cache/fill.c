@@ -9,9 +9,9 @@
  * learns of the error. Pages the store never held are zeros, without I/O.
  */
 #include "cache/fill.h"
+#include "base/alloc.h"
 #include "cache/state.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct fill_io {
@@ -166,7 +166,7 @@ void fill_flush(struct fill *fill)
 		fill->pages = 0;
 		return;
 	}
-	r = malloc(sizeof(*r) + (contents ? fill->pages * sizeof(struct iovec) : 0));
+	r = alloc_bytes(sizeof(*r) + (contents ? fill->pages * sizeof(struct iovec) : 0));
 	if (!r) { /* as if the read had failed: whoever needs a page reads it himself */
 		mapping_filled(m, fill->first_page, fill->pages, false);
 		fill->pages = 0;

@@ -23,7 +23,7 @@
  * which moves nothing.
  */
 #include "cache/index.h"
-#include <stdlib.h>
+#include "base/alloc.h"
 
 void index_init(struct index *ix, u32 block_shift)
 {
@@ -97,7 +97,7 @@ struct leaf *index_walk(struct index *ix, u64 page)
 
 static struct index_node *node_create(struct index *ix)
 {
-	struct index_node *n = calloc(1, sizeof(*n));
+	struct index_node *n = alloc_zeroed(1, sizeof(*n));
 
 	if (n) {
 		ix->nodes++;
@@ -108,7 +108,7 @@ static struct index_node *node_create(struct index *ix)
 
 static struct leaf *leaf_create(struct index *ix, u64 page)
 {
-	struct leaf *leaf = calloc(1, leaf_bytes(ix));
+	struct leaf *leaf = alloc_zeroed(1, leaf_bytes(ix));
 
 	if (leaf) {
 		leaf->first = round_down(page, LEAF_PAGES);

@@ -475,13 +475,16 @@ void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int er
 		assert(leaf && leaf->folio[page % 64]);
 		f = &m->cache->folios[leaf->folio[page % 64]];
 		stop = min_u64(end, folio_end(f) << m->block_shift);
-		end_folio_writeback(f, at, stop - at, error, &e);
+		end_folio_writeback(f, at, stop - at, m->cache->config.forgets ? 0 : error, &e);
 		at = stop;
 	}
 	if (error) {
 		m->failures++;
 		atomic_fetch_add(&m->cache->failures, 1);
-		m->error = m->error ? m->error : error;
+		if (m->cache->config.forgets)
+			error_seq_set(&m->error_seq, error);
+		else
+			m->error = m->error ? m->error : error;
 	}
 	forgive(m);
 	assert(m->in_flight >= (u64)-e.level[LEVEL_IN_FLIGHT]);

@@ -48,8 +48,8 @@ struct command {
 };
 
 extern const struct command command_lab, command_fio, command_sweep, command_limits,
-	command_calibrate, command_policies, command_device, command_run, command_help,
-	command_version;
+	command_calibrate, command_policies, command_device, command_run, command_torture,
+	command_help, command_version;
 
 /* All commands in the order of the help, NULL past the end. */
 const struct command *command_at(size_t i);

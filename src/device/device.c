@@ -186,6 +186,14 @@ void device_set_fault(struct device *d, int (*fault)(void *ctx, const struct io 
 	spin_unlock(&d->lock);
 }
 
+void device_set_delay(struct device *d, u64 (*delay)(void *ctx, const struct io *io), void *ctx)
+{
+	spin_lock(&d->lock);
+	d->delay = delay;
+	d->delay_ctx = ctx;
+	spin_unlock(&d->lock);
+}
+
 static u32 device_parts(const struct device *d, const struct io *io)
 {
 	if (io->op == IO_FLUSH || d->ops->real)
@@ -360,6 +368,8 @@ static u64 device_serve(struct device *d, struct io *io, u32 bytes)
 	d->arrival_ns = max_u64(d->arrival_ns, world_now());
 	device_count(&d->stats, io, bytes);
 	answer = d->ops->serve(d, io, bytes, d->arrival_ns);
+	if (d->delay && !d->ops->immediate)
+		answer += d->delay(d->delay_ctx, io);
 	assert(answer >= d->arrival_ns);
 	device_busy(d, d->arrival_ns, answer);
 	return answer;

@@ -153,6 +153,12 @@ int device_submit_wait(struct device *d, struct io *io);
  * the store as it was). NULL takes it away.
  */
 void device_set_fault(struct device *d, int (*fault)(void *ctx, const struct io *io), void *ctx);
+/*
+ * Likewise: `delay(ctx, io)` is asked per request, as one of an I/O reaches a simulated device,
+ * and says by how many nanoseconds its answer comes later. Others may overtake it. It takes no
+ * lock. Not asked by "memory".
+ */
+void device_set_delay(struct device *d, u64 (*delay)(void *ctx, const struct io *io), void *ctx);
 
 /*
  * Stores, of three kinds: simulated ones, files, and those of a caller's own making. What

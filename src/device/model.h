@@ -49,6 +49,8 @@ struct device {
 	struct spinlock lock;
 	int (*fault)(void *ctx, const struct io *io);
 	void *fault_ctx;
+	u64 (*delay)(void *ctx, const struct io *io);
+	void *delay_ctx;
 	struct device_request *requests; /* [queue_depth], of the models that queue */
 	struct device_request *free_request;
 	struct list_node waiting; /* I/Os whose submitters are parked, first come first */

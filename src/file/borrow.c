@@ -8,10 +8,10 @@
  * What is on loan cannot be reclaimed, so the engine lends an eighth of its memory at most. A
  * folio counts for each loan it is in, which also bounds its pins.
  */
+#include "base/alloc.h"
 #include "cache/fill.h"
 #include "file/inner.h"
 #include <limits.h>
-#include <stdlib.h>
 
 #define LENT_SHARE    8       /* 1/8 of the cache */
 #define LENT_PINS_MAX 0x4000u /* of one folio, a quarter of what can be counted */
@@ -69,7 +69,7 @@ static struct file_loan *make_loan(struct engine *e, const struct read *r, unsig
 {
 	u64 pages = pages_of(r->end) - (r->position >> PAGE_SHIFT);
 	u64 most = min_u64(count, pages);
-	struct file_loan *loan = malloc(sizeof(*loan) + most * sizeof(loan->folio[0]));
+	struct file_loan *loan = alloc_bytes(sizeof(*loan) + most * sizeof(loan->folio[0]));
 
 	if (loan)
 		*loan = (struct file_loan){ .engine = e };

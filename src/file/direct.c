@@ -3,9 +3,9 @@
  * Direct I/O: what is dirty in the range is written first and what is clean is dropped, then
  * the device is asked. Offsets and lengths are multiples of the block size.
  */
+#include "base/alloc.h"
 #include "file/inner.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DIRECT_MAX_BYTES (1u << 30) /* of one I/O: its length is a u32 */
@@ -33,7 +33,7 @@ static int transfer(struct inode *inode, enum io_op op, const struct iovec *iov,
 		assert(io.vec_count <= count);
 	}
 	if (sum > length) { /* the last buffer is larger than what is left */
-		cut = malloc(io.vec_count * sizeof(*cut));
+		cut = alloc_bytes(io.vec_count * sizeof(*cut));
 		if (!cut)
 			return -ENOMEM;
 		memcpy(cut, iov, io.vec_count * sizeof(*cut));

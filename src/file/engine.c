@@ -13,7 +13,9 @@ void vm_settings_init(struct vm_settings *vm)
 	*vm = (struct vm_settings){ .dirty_ratio = 20,
 				    .dirty_background_ratio = 10,
 				    .dirty_writeback_centisecs = 500,
-				    .dirty_expire_centisecs = 3000 };
+				    .dirty_expire_centisecs = 3000,
+				    .retry_min_ms = 100,
+				    .retry_max_ms = 10000 };
 }
 
 static struct vm_limits limits_from(const struct vm_settings *vm)
@@ -25,6 +27,8 @@ static struct vm_limits limits_from(const struct vm_settings *vm)
 			    .dirty_background_bytes = vm->dirty_background_bytes },
 		.dirty_writeback_centisecs = vm->dirty_writeback_centisecs,
 		.dirty_expire_centisecs = vm->dirty_expire_centisecs,
+		.retry_min_ms = vm->retry_min_ms,
+		.retry_max_ms = vm->retry_max_ms,
 	};
 }
 
@@ -55,6 +59,8 @@ void engine_vm(struct engine *e, struct vm_settings *out)
 		.dirty_background_bytes = vm.config.dirty_background_bytes,
 		.dirty_writeback_centisecs = vm.dirty_writeback_centisecs,
 		.dirty_expire_centisecs = vm.dirty_expire_centisecs,
+		.retry_min_ms = vm.retry_min_ms,
+		.retry_max_ms = vm.retry_max_ms,
 	};
 }
 
@@ -66,7 +72,8 @@ int engine_create(const struct engine_config *c, struct engine **out)
 				      .contents = c->contents,
 				      .huge_pages = c->huge_pages,
 				      .reclaim = c->policy.reclaim,
-				      .shed = c->policy.pinned == PINNED_SHED };
+				      .shed = c->policy.pinned == PINNED_SHED,
+				      .forgets = c->policy.errors == ERRORS_LINUX };
 	struct vm_limits vm = limits_from(&c->vm);
 	struct engine *e;
 	int rc;
@@ -258,6 +265,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 			ledger_total(l, by_folio ? TOTAL_FOLIO_CANCELLED : TOTAL_PAGES_CANCELLED),
 		.pages_dirtied = ledger_total(l, TOTAL_PAGES_DIRTIED),
 		.pages_written = ledger_total(l, TOTAL_PAGES_WRITTEN),
+		.write_failures = atomic_load(&e->cache.failures),
 	};
 	stats_of_cache(&e->cache, out);
 	stats_of_throttle(&e->all, &limits, out);

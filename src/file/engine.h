@@ -16,8 +16,13 @@ struct vm_settings {
 	u32 dirty_ratio, dirty_background_ratio; /* percent of dirtyable memory */
 	u64 dirty_bytes, dirty_background_bytes;
 	u32 dirty_writeback_centisecs, dirty_expire_centisecs;
+	/*
+	 * Ours: how long after write-out failed it is tried again unasked, at first and at most; 0:
+	 * without a pause. Syncs try at once.
+	 */
+	u32 retry_min_ms, retry_max_ms;
 };
-void vm_settings_init(struct vm_settings *vm); /* Linux's defaults */
+void vm_settings_init(struct vm_settings *vm); /* Linux's defaults; 100 ms and 10 s */
 
 struct engine_config {
 	u64 memory_bytes;     /* page cache memory: free pages and cached ones */
@@ -46,6 +51,7 @@ struct engine_stats {
 	/* totals since engine_create(), pages */
 	u64 charged, written, cancelled;  /* as the policy's accounting counts them */
 	u64 pages_dirtied, pages_written; /* pages with a newly dirtied / a written block */
+	u64 write_failures; /* I/Os of write-out that failed; see engine_show_unsafe() */
 	/* throttle */
 	u64 throttle_sleep_ns, throttle_sleeps, throttle_calls;
 	u64 folios_split, folios_evicted, folios_reclaimed;
@@ -128,6 +134,15 @@ int engine_set_bdi(struct engine *e, unsigned device, const struct bdi_settings 
 
 void engine_stats(struct engine *e, struct engine_stats *out);
 void engine_stats_reset(struct engine *e); /* maxima, first_throttle, background */
+
+/*
+ * Names what could not be written and is not safe since: each run of such pages of each file, in
+ * bytes, with the error that came first for the file. `inode` stays for the call of fn.
+ */
+void engine_show_unsafe(struct engine *e,
+			void (*fn)(void *ctx, struct inode *inode, u64 offset, u64 length,
+				   int error),
+			void *ctx);
 
 /*
  * Changes the limits of a running engine; the next look of each throttle and flusher goes by them.

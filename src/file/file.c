@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Open files: opening, closing, syncing, hints. */
 #include "file/file.h"
+#include "base/alloc.h"
 #include "file/inner.h"
 #include "writeback/journal.h"
 #include <errno.h>
-#include <stdlib.h>
 
 int file_open(struct inode *inode, unsigned flags, struct file **out)
 {
@@ -12,7 +12,7 @@ int file_open(struct inode *inode, unsigned flags, struct file **out)
 
 	if (flags & FILE_NO_READ && flags & FILE_NO_WRITE)
 		return -EINVAL;
-	f = calloc(1, sizeof(*f));
+	f = alloc_zeroed(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
 	f->inode = inode;
@@ -22,6 +22,7 @@ int file_open(struct inode *inode, unsigned flags, struct file **out)
 	atomic_init(&f->noreuse, false);
 	mutex_init(&f->ra_lock, RANK_INVALIDATE);
 	readahead_init(&f->ra, inode->wb->ra_pages);
+	f->error_since = error_seq_sample(&inode->m.error_seq);
 	atomic_fetch_add(&inode->opens, 1);
 	*out = f;
 	return 0;
@@ -77,14 +78,28 @@ int inode_make_safe(struct inode *inode, bool data_only)
 	return flush(inode, j, j ? journal_owed(j, inode, data_only) : 0);
 }
 
+int file_untold_error(struct file *f)
+{
+	int error;
+
+	if (inode_policy(f->inode)->errors != ERRORS_LINUX)
+		return 0;
+	mutex_lock(&f->ra_lock);
+	error = error_seq_tell(&f->inode->m.error_seq, &f->error_since);
+	mutex_unlock(&f->ra_lock);
+	return error;
+}
+
 int file_fsync(struct file *f, bool data_only)
 {
-	int error, flushed;
+	int error, flushed, untold;
 
 	world_spend(COST_SYSCALL, 1);
 	error = inode_sync_range(f->inode, 0, INDEX_MAX_PAGES - 1);
 	flushed = inode_make_safe(f->inode, data_only);
-	return error ? error : flushed;
+	untold = file_untold_error(f);
+	error = error ? error : flushed;
+	return error ? error : untold;
 }
 
 int file_sync_range(struct file *f, u64 offset, u64 length, unsigned flags)
@@ -101,14 +116,16 @@ int file_sync_range(struct file *f, u64 offset, u64 length, unsigned flags)
 		last = min_u64(last, pages_of(offset + length) - 1);
 	if (flags & FILE_WAIT_BEFORE)
 		inode_wait_pages(inode, first, last);
-	if ((flags & FILE_WRITE) && (flags & FILE_WAIT_AFTER))
-		return inode_sync_range(inode, first, last);
+	if ((flags & FILE_WRITE) && (flags & FILE_WAIT_AFTER)) {
+		rc = inode_sync_range(inode, first, last);
+		return rc ? rc : file_untold_error(f);
+	}
 	rc = flags & FILE_WRITE ? inode_start_write(inode, first, last) : 0;
 	if (rc)
 		return rc;
 	if (flags & FILE_WAIT_AFTER)
 		inode_wait_pages(inode, first, last);
-	return 0;
+	return flags & (FILE_WAIT_BEFORE | FILE_WAIT_AFTER) ? file_untold_error(f) : 0;
 }
 
 /* Starts write-out of the range without waiting, then drops what is clean in it (7.6). */

@@ -26,7 +26,11 @@ struct inode;
 struct file;
 
 enum file_flags {
-	FILE_DIRECT = 1,   /* reads and writes go past the cache (written back and dropped first) */
+	/*
+	 * Reads and writes go past the cache (written back and dropped first). One that meets a
+	 * write through the cache of a part of the same block may be undone by it in that block.
+	 */
+	FILE_DIRECT = 1,
 	FILE_SYNC = 2,     /* each write is on the device when it returns */
 	FILE_APPEND = 4,   /* each write goes to the end of the file, wherever it says */
 	FILE_NO_READ = 8,  /* reads give -EBADF */

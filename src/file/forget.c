@@ -119,3 +119,33 @@ int inode_forget(struct inode *inode)
 	rwsem_unlock(&inode->lock);
 	return 0;
 }
+
+/* The next run of pages at or after `page` that failed; false: there is none. */
+static bool next_failed(struct mapping *m, u64 *page, u64 *end, int *error)
+{
+	u64 next;
+	bool found;
+
+	spin_lock(&m->tree_lock);
+	*error = m->error;
+	found = index_next(&m->index, TAG_FAILED, *page, page);
+	*end = *page + 1;
+	while (found && index_next(&m->index, TAG_FAILED, *end, &next) && next == *end)
+		++*end;
+	spin_unlock(&m->tree_lock);
+	return found && *error;
+}
+
+void engine_show_unsafe(struct engine *e,
+			void (*fn)(void *ctx, struct inode *inode, u64 offset, u64 length,
+				   int error),
+			void *ctx)
+{
+	for (struct inode *inode = NULL; (inode = next_inode(e, inode));) {
+		u64 page = 0, end;
+		int error;
+
+		for (; next_failed(&inode->m, &page, &end, &error); page = end)
+			fn(ctx, inode, page << PAGE_SHIFT, (end - page) << PAGE_SHIFT, error);
+	}
+}

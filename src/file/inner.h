@@ -29,8 +29,9 @@ struct file {
 	struct inode *inode;
 	unsigned flags;
 	bool plain;           /* buffered, readable, with contents, its readers take no lock */
-	struct mutex ra_lock; /* protects ra */
+	struct mutex ra_lock; /* protects ra and error_since */
 	struct readahead ra;
+	u32 error_since;      /* the failures it was told of; see error_seq.h */
 	_Atomic bool noreuse; /* reads do not count as use */
 	/* of the stream of writes with DONTCACHE: the first page that may still be dirty, and the
 	 * byte after the last one written; hints */
@@ -132,7 +133,10 @@ int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait);
 /* Starts write-out of what is dirty in [first, last] pages. 0 or -ENOMEM. */
 int inode_start_write(struct inode *inode, u64 first, u64 last);
 
-/* Makes what the device has answered for safe in it too. 0 or an error. */
+/* Under errors=linux: 0 or the error that this open file has not been told of yet. */
+int file_untold_error(struct file *f);
+/* The inode after `last` (NULL: the first), held in the engine's list; lets go of `last`. */
+struct inode *next_inode(struct engine *e, struct inode *last);
 /* Makes what the device has answered for safe in it too, and metadata with it. 0 or an error. */
 int inode_flush_device(struct inode *inode);
 /* The same for one file: its metadata, or only what its data needs, and what was answered. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Inodes: their making, their size, and what truncation leaves of the cache. */
+#include "base/alloc.h"
 #include "cache/fill.h"
 #include "file/inner.h"
 #include <errno.h>
-#include <stdlib.h>
 
 #define RESERVE_AHEAD_BYTES (8ull << 20)
 
@@ -25,7 +25,7 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	if (size > FILE_MAX_BYTES)
 		return -EFBIG;
 	wb = e->all.wb[device];
-	inode = calloc(1, sizeof(*inode));
+	inode = alloc_zeroed(1, sizeof(*inode));
 	if (!inode)
 		return -ENOMEM;
 	inode->wb = wb;
@@ -83,7 +83,7 @@ static bool may_lack_room(const struct inode *inode, u64 from, u64 end)
 	return !store_has_room(inode->m.store, from, round_up(end, inode->block_bytes) - from);
 }
 
-/* Room for what lies below the size, where there may be holes. */
+/* Room for what lies below `reserved`, where there may be holes. */
 static int fill_hole(struct inode *inode, u64 from, u64 end)
 {
 	from = round_down(from, inode->block_bytes);
@@ -93,8 +93,10 @@ static int fill_hole(struct inode *inode, u64 from, u64 end)
 int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
 {
 	u64 size = size_now(inode), ahead = min_u64(size, RESERVE_AHEAD_BYTES), start;
-	bool in_hole =
-		inode->sparse && from < size && may_lack_room(inode, from, min_u64(end, size));
+	/* not only below the size: a write may have failed after it skipped something, and a hole
+	 * that was punched up to the size takes the rest of its page along */
+	u64 below = min_u64(end, inode->reserved);
+	bool in_hole = inode->sparse && from < below && may_lack_room(inode, from, below);
 	int rc = 0;
 
 	if (!in_hole && end <= inode->reserved)
@@ -102,7 +104,7 @@ int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
 	if (nowait && store_may_be_full(inode->m.store))
 		return -EAGAIN;
 	if (in_hole)
-		rc = fill_hole(inode, from, min_u64(end, size));
+		rc = fill_hole(inode, from, below);
 	if (rc || end <= inode->reserved)
 		return rc;
 	start = max_u64(inode->reserved, round_down(from, inode->block_bytes));
@@ -123,7 +125,7 @@ int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
 int inode_start_write(struct inode *inode, u64 first, u64 last)
 {
 	struct pass pass = { .first = first, .last = last, .budget = INT64_MAX };
-	struct block_run *runs = malloc(FOLIO_MAX_RUNS * sizeof(*runs));
+	struct block_run *runs = alloc_bytes(FOLIO_MAX_RUNS * sizeof(*runs));
 
 	if (!runs)
 		return -ENOMEM;

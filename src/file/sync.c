@@ -12,13 +12,13 @@
  * now and then, and leave. One that was left goes on; it is joined by the next sync with
  * progress that finds it done, or at the engine's end.
  */
+#include "base/alloc.h"
 #include "file/inner.h"
-#include <stdlib.h>
 
 #define PROGRESS_NS (20 * NSEC_PER_MSEC)
 
 /* The inode after `last` in the list (NULL: the first), held; lets go of `last`. NULL: the end. */
-static struct inode *next_inode(struct engine *e, struct inode *last)
+struct inode *next_inode(struct engine *e, struct inode *last)
 {
 	struct list_node *n;
 	struct inode *inode = NULL;
@@ -133,7 +133,7 @@ int engine_sync_progress(struct engine *e, int (*progress)(void *ctx, u64 pages)
 	int rc;
 
 	join_syncers(e, false);
-	s = calloc(1, sizeof(*s));
+	s = alloc_zeroed(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->engine = e;

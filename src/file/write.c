@@ -441,6 +441,7 @@ static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 		error = inode_sync_range(f->inode, first, last);
 		flushed = inode_make_safe(f->inode, true);
 		error = error ? error : flushed;
+		error = error ? error : file_untold_error(f);
 	} else if (flags & FILE_IO_DONTCACHE && !(flags & FILE_IO_NOWAIT)) {
 		write_behind(f, offset, end);
 	}

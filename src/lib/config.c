@@ -56,6 +56,8 @@ static const struct key keys[] = {
 	VM(dirty_background_bytes, KIND_BYTES, 1, BYTES_MAX, "a size of at least 1"),
 	VM(dirty_writeback_centisecs, KIND_U32, 0, INT32_MAX, "0 to 2147483647 (1/100 s)"),
 	VM(dirty_expire_centisecs, KIND_U32, 0, INT32_MAX, "0 to 2147483647 (1/100 s)"),
+	VM(retry_min_ms, KIND_U32, 0, 86400000, "0 to 86400000 (ms)"),
+	VM(retry_max_ms, KIND_U32, 0, 86400000, "0 to 86400000 (ms)"),
 	{ "device", "read_ahead_kb", KIND_U32, AT(read_ahead_kb), 0, 1u << 20, 4,
 	  "a multiple of 4, at most 1048576" },
 	{ "device", "strict_limit", KIND_BOOL, AT(strict_limit), 0, 1, 1, "yes or no" },

@@ -40,6 +40,11 @@ static s64 write_inode(struct wb *wb, struct wb_work *work, struct inode *inode,
 			     .cyclic = true };
 	s64 slice, wrote;
 
+	if (!work->sync && retry_is_pausing(inode)) {
+		pass.budget = 1;
+		wb_requeue(wb, inode, &pass, cutoff);
+		return 0;
+	}
 	inode->state |= INODE_SYNC;
 	spin_unlock(&wb->list_lock);
 	slice = (s64)slice_of(wb, work);
@@ -186,6 +191,20 @@ static s64 check_old_data(struct wb *wb)
 	return work.pages ? do_work(wb, &work) : 0;
 }
 
+static s64 check_retries(struct wb *wb)
+{
+	struct wb_work work = { .reason = WB_REASON_PERIODIC };
+	s64 wrote = 0;
+
+	if (!retry_is_due(wb))
+		return 0;
+	work.pages = everything(wb);
+	if (work.pages)
+		wrote = do_work(wb, &work);
+	retry_arm(wb);
+	return wrote;
+}
+
 static s64 check_background(struct wb *wb)
 {
 	struct wb_work work = { .for_background = true,
@@ -211,6 +230,7 @@ static void run_once(struct wb *wb)
 			completion_done(done);
 	}
 	wrote += check_start_all(wb);
+	wrote += check_retries(wb);
 	wrote += check_old_data(wb);
 	wrote += check_background(wb);
 	if (trace_on())
@@ -231,7 +251,7 @@ void flusher_run(void *arg)
 		bool stop;
 
 		spin_lock(&wb->list_lock);
-		wake = wb->wake_ns;
+		wake = min_u64(wb->wake_ns, wb->retry_ns);
 		stop = wb->stopping && list_empty(&wb->work);
 		spin_unlock(&wb->list_lock);
 		if (stop)

@@ -90,6 +90,13 @@ static const struct answer reclaim[] = {
 				       "used again while in it or soon after it left" },
 };
 
+static const struct answer errors[] = {
+	[ERRORS_KEEP] = { "keep", "data that could not be written stays dirty, is tried again, and "
+				  "every fsync fails until it is safe" },
+	[ERRORS_LINUX] = { "linux", "data that could not be written counts as clean, and each open "
+				    "file is told once" },
+};
+
 #define SHARE(percent)                                                               \
 	{                                                                            \
 #percent, "at most " #percent " % of memory is held by dirty folios" \
@@ -135,6 +142,7 @@ static const struct choice choices[] = {
 	CHOICE(write_lock, "inode|folio"),
 	CHOICE(wb_floor, "position|threshold"),
 	CHOICE(reclaim, "lru2|sieve|s3fifo"),
+	CHOICE(errors, "keep|linux"),
 	CHOICE(pinned_share, "0|10|20|30|40|50|60|70|80|90|100"),
 	CHOICE(wb_counters, "exact|per-cpu"),
 	CHOICE(ext4_folios, "single|large"),

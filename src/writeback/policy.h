@@ -22,6 +22,7 @@ enum policy_wb_floor { WB_FLOOR_POSITION, WB_FLOOR_THRESHOLD };
 enum policy_wb_counters { WB_COUNTERS_EXACT, WB_COUNTERS_PER_CPU };
 enum policy_ext4_folios { EXT4_FOLIOS_SINGLE, EXT4_FOLIOS_LARGE };
 enum policy_pinned { PINNED_IGNORE, PINNED_SHED };
+enum policy_errors { ERRORS_KEEP, ERRORS_LINUX };
 
 struct policy {
 	char name[32];
@@ -34,6 +35,7 @@ struct policy {
 	enum policy_write_lock write_lock;   /* what a writer excludes other writers from */
 	enum policy_wb_floor wb_floor;       /* where a device's floor of (limit - dirty)/8 acts */
 	enum reclaim reclaim;                /* which clean folio goes when memory is needed */
+	enum policy_errors errors;           /* what becomes of data that could not be written */
 	u32 pinned_share;                    /* pinned=shed: tenths of memory that may be pinned */
 	enum policy_wb_counters wb_counters; /* what the flusher sees of its device's dirty pages */
 	enum policy_ext4_folios ext4_folios; /* the folios of files on ext4 */

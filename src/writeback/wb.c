@@ -105,6 +105,8 @@ struct vm_limits writeback_vm(const struct writeback *all)
 			atomic_load_explicit(&k->dirty_writeback_centisecs, memory_order_relaxed),
 		.dirty_expire_centisecs =
 			atomic_load_explicit(&k->dirty_expire_centisecs, memory_order_relaxed),
+		.retry_min_ms = atomic_load_explicit(&k->retry_min_ms, memory_order_relaxed),
+		.retry_max_ms = atomic_load_explicit(&k->retry_max_ms, memory_order_relaxed),
 	};
 }
 
@@ -151,6 +153,8 @@ static void set_knobs(struct vm_knobs *k, const struct vm_limits *vm)
 	k->dirty_background_bytes = vm->config.dirty_background_bytes;
 	k->dirty_writeback_centisecs = vm->dirty_writeback_centisecs;
 	k->dirty_expire_centisecs = vm->dirty_expire_centisecs;
+	k->retry_min_ms = vm->retry_min_ms;
+	k->retry_max_ms = vm->retry_max_ms;
 }
 
 void writeback_set_vm(struct writeback *all, const struct vm_limits *vm)
@@ -224,6 +228,7 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	wb->strict_limit = strict_limit;
 	wb->max_ratio = RATIO_ALL;
 	wb->wake_ns = WORLD_NEVER;
+	wb->retry_ns = WORLD_NEVER;
 	wb->last_old_flush = now;
 	ledger_init(&wb->ledger);
 	spin_init(&wb->list_lock, RANK_WB_LIST);

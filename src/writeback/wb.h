@@ -26,6 +26,7 @@ struct vm_limits {
 	struct limits_config config;
 	u32 dirty_writeback_centisecs; /* 0: no periodic work */
 	u32 dirty_expire_centisecs;
+	u32 retry_min_ms, retry_max_ms; /* pauses after failed write-out; min 0: there are none */
 };
 
 /* The same in use: changed while it is read, one value at a time. */
@@ -33,6 +34,7 @@ struct vm_knobs {
 	_Atomic u32 dirty_ratio, dirty_background_ratio;
 	_Atomic u64 dirty_bytes, dirty_background_bytes;
 	_Atomic u32 dirty_writeback_centisecs, dirty_expire_centisecs;
+	_Atomic u32 retry_min_ms, retry_max_ms;
 };
 
 /* What one CPU's dirtiers have not been asked for yet; owned by the CPU, races are harmless. */
@@ -122,6 +124,7 @@ struct wb {
 	bool stopping;
 	u64 last_old_flush; /* jiffies */
 	u64 wake_ns;        /* when the flusher wakes by itself; WORLD_NEVER */
+	u64 retry_ns;       /* ... to try again what failed; likewise */
 
 	_Atomic u32 wakeups; /* the flusher parks on it */
 	_Atomic u32 kicked;  /* there is something to look at before wake_ns */
@@ -161,7 +164,7 @@ struct inode {
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
-	_Atomic bool sparse;       /* there may be holes below the size, whose room has to be
+	_Atomic bool sparse;       /* there may be holes below `reserved`, whose room has to be
 				    * asked for; under the lock */
 	void *owner;               /* whoever made the inode: his own */
 	_Atomic u64 landed_ns;     /* when the last page in flight landed; 0: never */
@@ -179,6 +182,8 @@ struct inode {
 	u32 state;
 	u64 dirtied_when;         /* jiffies */
 	struct list_node link;    /* dirty, io or more_io; empty when clean */
+	_Atomic u64 retry_ns;     /* write-out that nobody asked for waits until then; 0: not */
+	u64 retry_pause_ns;       /* the last pause after a failure; 0: nothing failed */
 	_Atomic u32 sync_waiters; /* parked until INODE_SYNC goes: sequence word */
 };
 
@@ -317,6 +322,16 @@ void inode_wait_landings(struct inode *inode);
  * which stays until the data is safe.
  */
 int inode_sync_range(struct inode *inode, u64 first, u64 last);
+
+/* --- retry.c: pauses after failed write-out */
+
+/* An I/O of write-out failed; was done. */
+void retry_note_failure(struct inode *inode);
+void retry_note_success(struct inode *inode);
+bool retry_is_pausing(const struct inode *inode);
+/* A pause is over: the flusher tries again, and then sets its alarm for those that are not. */
+bool retry_is_due(struct wb *wb);
+void retry_arm(struct wb *wb);
 
 /* --- flusher.c */
 

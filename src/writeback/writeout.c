@@ -11,12 +11,12 @@
  * Memory for an I/O that is not to be had does not stop write-out: the run then goes by an
  * I/O on the stack, waited for.
  */
+#include "base/alloc.h"
 #include "cache/fill.h"
 #include "cache/state.h"
 #include "writeback/slice.h"
 #include "writeback/wb.h"
 #include <errno.h>
-#include <stdlib.h>
 
 #define IO_MAX_SEGMENTS 256  /* as a bio has: one a folio piece */
 #define IO_MAX_FOLIOS   4096 /* IOEND_BATCH_SIZE */
@@ -49,8 +49,12 @@ static void write_landed(struct inode *inode, u64 first_block, u32 blocks, int e
 
 	atomic_fetch_add_explicit(&inode->landings, 1, memory_order_relaxed);
 	mapping_end_writeback(&inode->m, first_block, blocks, error);
-	if (error)
+	if (!error) {
+		retry_note_success(inode);
+	} else if (inode->wb->all->policy.errors == ERRORS_KEEP) {
 		inode_mark_dirty(inode); /* it may have left the lists as clean */
+		retry_note_failure(inode);
+	}
 	was = atomic_fetch_sub_explicit(&inode->landings, 1, memory_order_release);
 	if (was == (LANDINGS_AWAITED | 1)) /* *inode may be gone: as in completion_done() */
 		world_unpark(&inode->landings, ~0u);
@@ -122,7 +126,7 @@ static bool continues(const struct builder *b, const struct folio *f, struct blo
 static struct write_io *start_io(struct builder *b, struct block_run run)
 {
 	size_t room = b->contents ? IO_MAX_SEGMENTS * sizeof(struct iovec) : 0;
-	struct write_io *w = malloc(sizeof(*w) + room);
+	struct write_io *w = alloc_bytes(sizeof(*w) + room);
 
 	if (!w)
 		return NULL;
@@ -167,8 +171,10 @@ static u64 write_folio(struct builder *b, struct folio *f, struct block_run *run
 {
 	const struct policy *p = &b->inode->wb->all->policy;
 	u64 taken = p->accounting == ACCOUNT_DEBT ? folio_dirty_pages(f) : folio_pages(f);
-	/* clean blocks go along, but not over what somebody is writing past the cache */
-	bool whole = p->writeout == WRITEOUT_FOLIO && !atomic_load(&b->inode->direct_writes);
+	/* clean blocks go along, but not over what somebody is writing past the cache, nor into
+	 * holes that nobody has asked room for */
+	bool whole = p->writeout == WRITEOUT_FOLIO && !atomic_load(&b->inode->direct_writes) &&
+		     !atomic_load(&b->inode->sparse);
 	u32 n = folio_begin_writeback(f, whole, runs);
 
 	/* in flight it cannot go away, be split or be truncated: no lock is needed from here on */
@@ -325,7 +331,7 @@ static int error_in_range(struct mapping *m, u64 first, u64 last, u64 failures)
 
 int inode_sync_range(struct inode *inode, u64 first, u64 last)
 {
-	struct block_run *runs = malloc(FOLIO_MAX_RUNS * sizeof(*runs));
+	struct block_run *runs = alloc_bytes(FOLIO_MAX_RUNS * sizeof(*runs));
 	struct pass pass = {
 		.sync = true, .first = first, .last = last, .budget = SLICE_UNLIMITED
 	};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Over stores of a caller's own that run full, or fail: who accepts data has room for it. */
+#include "base/alloc.h"
 #include "real_rig.h"
 
 #define BLOCK       4096
@@ -222,6 +223,59 @@ static void test_full_in_a_hole(void **state)
 	free(b);
 }
 
+static bool refuse_all(void)
+{
+	return true;
+}
+
+/* Between the size and what is reserved there may be a hole, too. */
+static void test_full_past_a_write_that_failed(void **state)
+{
+	struct backing *b = backing_new(0, 6);
+	struct real r;
+	struct file *f;
+
+	(void)state;
+	real_start(&r, no_paths, 16 * MIB);
+	f = open_over(&r, &all_ops, b);
+	alloc_refuses = refuse_all;
+	assert_int_equal(write_bytes(f, 1, 2 * BLOCK, 20 * BLOCK), -ENOMEM);
+	alloc_refuses = NULL;
+	assert_int_equal(b->room, 4); /* it had been made */
+	assert_int_equal(inode_size(file_inode(f)), 0);
+	assert_int_equal(write_bytes(f, 2, 8 * BLOCK, 3 * BLOCK), 4 * BLOCK);
+	assert_int_equal(write_bytes(f, 3, 1, 15 * BLOCK), -ENOSPC);
+	assert_int_equal(file_fsync(f, false), 0);
+	assert_int_equal(b->overruns, 0);
+	drop(f);
+	real_end(&r);
+	free(b);
+}
+
+/* Where whole folios are written, what is a hole under them is not. */
+static void test_whole_folios_and_holes(void **state)
+{
+	struct backing *b = backing_new(0, 3);
+	u8 buf[BLOCK];
+	struct real r;
+	struct file *f;
+
+	(void)state;
+	real_start(&r, no_paths, 16 * MIB);
+	r.e->all.policy.writeout = WRITEOUT_FOLIO;
+	f = open_over(&r, &all_ops, b);
+	assert_int_equal(file_truncate(f, MIB), 0);
+	for (u64 at = 0; at < MIB; at += BLOCK) /* readahead makes larger and larger folios */
+		assert_int_equal(file_pread(f, buf, BLOCK, at), BLOCK);
+	assert_int_equal(write_bytes(f, 1, BLOCK, MIB - 10 * BLOCK), BLOCK);
+	assert_int_equal(file_fsync(f, false), 0);
+	assert_int_equal(b->overruns, 0);
+	assert_int_equal(b->room, 2);
+	drop(f);
+	real_end(&r);
+	free(b);
+}
+
 /* Appending little by little asks the device now and then only. */
 static void test_room_ahead(void **state)
 {
@@ -351,9 +405,14 @@ static void test_bad_stores(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full_at_the_end), cmocka_unit_test(test_full_in_a_hole),
-		cmocka_unit_test(test_nowait),          cmocka_unit_test(test_room_ahead),
-		cmocka_unit_test(test_no_truncate),     cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_full_at_the_end),
+		cmocka_unit_test(test_full_in_a_hole),
+		cmocka_unit_test(test_full_past_a_write_that_failed),
+		cmocka_unit_test(test_whole_folios_and_holes),
+		cmocka_unit_test(test_nowait),
+		cmocka_unit_test(test_room_ahead),
+		cmocka_unit_test(test_no_truncate),
+		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_bad_stores),
 	};
 

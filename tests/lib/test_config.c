@@ -51,6 +51,8 @@ static void test_defaults(void **state)
 	assert_int_equal(c.engine.vm.dirty_ratio, 20);
 	assert_int_equal(c.engine.vm.dirty_background_ratio, 10);
 	assert_int_equal(c.engine.vm.dirty_expire_centisecs, 3000);
+	assert_int_equal(c.engine.vm.retry_min_ms, 100);
+	assert_int_equal(c.engine.vm.retry_max_ms, 10000);
 	assert_int_equal(c.engine.vm.dirty_writeback_centisecs, 500);
 	assert_int_equal(c.read_ahead_kb, 128);
 	assert_int_equal(c.block_bytes, 4096);
@@ -63,8 +65,9 @@ static void test_every_key_sets_its_field(void **state)
 		GIVEN("memory=64M", "max_memory=1G", "huge_pages=never", "register_memory=yes",
 		      "reserve=1M", "vm.dirty_ratio=30", "vm.dirty_background_ratio=5",
 		      "vm.dirty_writeback_centisecs=0", "vm.dirty_expire_centisecs=100",
-		      "read_ahead_kb=512", "strict_limit=yes", "block_bytes=512", "idle_files=7",
-		      "io_engine=threads", "queue_depth=9", "max_io_kb=256", "direct=0");
+		      "vm.retry_min_ms=5", "retry_max_ms=0", "read_ahead_kb=512",
+		      "strict_limit=yes", "block_bytes=512", "idle_files=7", "io_engine=threads",
+		      "queue_depth=9", "max_io_kb=256", "direct=0");
 
 	(void)state;
 	assert_int_equal(c.engine.memory_bytes, 64 << 20);
@@ -76,6 +79,8 @@ static void test_every_key_sets_its_field(void **state)
 	assert_int_equal(c.engine.vm.dirty_background_ratio, 5);
 	assert_int_equal(c.engine.vm.dirty_writeback_centisecs, 0);
 	assert_int_equal(c.engine.vm.dirty_expire_centisecs, 100);
+	assert_int_equal(c.engine.vm.retry_min_ms, 5);
+	assert_int_equal(c.engine.vm.retry_max_ms, 0);
 	assert_int_equal(c.read_ahead_kb, 512);
 	assert_true(c.strict_limit);
 	assert_int_equal(c.block_bytes, 512);
@@ -194,7 +199,7 @@ static void test_keys_can_be_listed(void **state)
 		assert_non_null(strchr(buf, '.'));
 		n++;
 	}
-	assert_int_equal(n, 19);
+	assert_int_equal(n, 21);
 	assert_null(lib_config_values(n));
 }
 
