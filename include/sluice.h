@@ -231,7 +231,7 @@ SLUICE_API int sluice_open(struct sluice *c, const char *path, int flags, mode_t
  * A store of the caller's own: where a file's bytes are, if not in a file of the system's. Calls
  * come from threads of the library and of the callers of the cache, several at once, for ranges
  * that do not overlap. They may block, and must not call the cache. Each returns 0 or a count, or a
- * negative errno, which then goes where a device's would.
+ * negative errno, which then goes where a device's would; what is neither counts as -EIO.
  */
 struct sluice_store {
 	uint64_t size; /* sizeof(struct sluice_store) */
