@@ -308,7 +308,7 @@ SLUICE_API ssize_t sluice_preadv(struct sluice_file *f, const struct iovec *iov,
  * when there is too much dirty data. Readers see each page of it whole. The count is smaller only
  * after an error or with SLUICE_NOWAIT, when something was written already. With O_APPEND the
  * offset is not looked at. -EBADF: not open for writing. -EINVAL as of reads. -EFBIG: past 8 TiB,
- * or past a store's size that cannot change. -ENOSPC: there is no room on the device. -EAGAIN (see
+ * past RLIMIT_FSIZE in whole pages, or past a store's size that cannot change. -ENOSPC: there is no room on the device. -EAGAIN (see
  * SLUICE_NOWAIT). With SLUICE_DSYNC also the errors of sluice_fdatasync(). Memory.
  */
 SLUICE_API ssize_t sluice_pwrite(struct sluice_file *f, const void *buf, size_t length,

@@ -108,7 +108,7 @@ int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
 	start = max_u64(inode->reserved, round_down(from, inode->block_bytes));
 	end = round_up(end, inode->block_bytes);
 	rc = store_reserve(inode->m.store, start, end + ahead - start);
-	if (rc == -ENOSPC && ahead) {
+	if ((rc == -ENOSPC || rc == -EFBIG) && ahead) {
 		ahead = 0;
 		rc = store_reserve(inode->m.store, start, end - start);
 	}
