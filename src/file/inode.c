@@ -180,7 +180,12 @@ static int lengthen(struct inode *inode, u64 size_bytes)
 	return 0;
 }
 
-/* Makes it shorter; on an error of the store it keeps its size. */
+/*
+ * Makes it shorter; on an error of the store it keeps its size. So the store goes first, and what is
+ * dirty past the end is still there if it refuses, and what readers that saw the old size bring
+ * back is zeros; and again after the pages, for writes that were under way. The store itself sets
+ * where it ends: until it has, writes go on past that.
+ */
 static int shorten(struct inode *inode, u64 size_bytes)
 {
 	struct store *store = inode->m.store;
@@ -189,14 +194,14 @@ static int shorten(struct inode *inode, u64 size_bytes)
 
 	if (size_bytes < store_size(store) && !store_can_shorten(store))
 		return -EOPNOTSUPP;
-	inode_set_size(inode, size_bytes);
-	/* again, for what readers that had seen the old size brought back in the first time */
+	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
 	for (unsigned i = 0; i < 2 && !rc; i++) {
-		truncate_pages(inode, size_bytes);
 		rc = store_truncate(store, size_bytes);
+		if (!rc)
+			truncate_pages(inode, size_bytes);
 	}
 	if (rc) {
-		inode_set_size(inode, old);
+		atomic_store_explicit(&inode->size, old, memory_order_release);
 		return rc;
 	}
 	inode->reserved = size_bytes;

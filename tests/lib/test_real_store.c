@@ -333,7 +333,11 @@ static void test_sizes(void **state)
 	assert_int_equal(b->size, 20000);
 	rig_compare(b->bytes, 0, 5000, 1);
 	rig_compare(b->bytes + 5000, 5000, 15000, 0);
+	rig_write(f, 0, 20000, 2);
 	b->truncate_error = -EPERM;
+	assert_int_equal(sluice_truncate(f, 100), -EPERM);
+	assert_int_equal(sluice_size(f), 20000);
+	rig_expect(f, 0, 20000, 2); /* what was dirty is not lost */
 	assert_int_equal(sluice_truncate(f, 30000), -EPERM);
 	assert_int_equal(sluice_size(f), 20000);
 	b->truncate_error = 0;
