@@ -181,10 +181,10 @@ static int lengthen(struct inode *inode, u64 size_bytes)
 }
 
 /*
- * Makes it shorter; on an error of the store it keeps its size. So the store goes first, and what is
+ * Makes it shorter; on an error of the store it keeps its size. So the store goes first: what is
  * dirty past the end is still there if it refuses, and what readers that saw the old size bring
- * back is zeros; and again after the pages, for writes that were under way. The store itself sets
- * where it ends: until it has, writes go on past that.
+ * back is zeros. It goes again after the pages, for writes that were under way. Where it ends it
+ * sets itself: until it has, writes go on past that.
  */
 static int shorten(struct inode *inode, u64 size_bytes)
 {
