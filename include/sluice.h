@@ -103,8 +103,9 @@ SLUICE_API const char *sluice_version(void);
  * A key may be written with or without its section: vm.dirty_ratio, machine.memory,
  * device.io_engine.
  * `error` (may be NULL with error_size 0) gets one line that names the setting and what would be
- * right, or "" on success. -EINVAL: a setting is wrong. -ENOMEM. -ENOSYS, -EPERM: io_engine=uring,
- * and the kernel has none for us. The caller owns *out until sluice_destroy().
+ * right, or "" on success. -EINVAL: a setting is wrong. -ENOMEM. -EAGAIN: no thread can be started.
+ * -EMFILE. -ENOSYS, -EPERM: io_engine=uring, and the kernel has none for us. The caller owns *out
+ * until sluice_destroy().
  */
 SLUICE_API int sluice_create(const char *const *settings, char *error, size_t error_size,
 			     struct sluice **out);
@@ -237,7 +238,7 @@ SLUICE_API int sluice_open(struct sluice *c, const char *path, int flags, mode_t
  * A store of the caller's own: where a file's bytes are, if not in a file of the system's. Calls
  * come from threads of the library and of the callers of the cache, several at once, for ranges
  * that do not overlap. They may block, and must not call the cache. Each returns 0 or a count, or a
- * negative errno, which then goes where a device's would.
+ * negative errno, which then goes where a device's would; what is neither counts as -EIO.
  */
 struct sluice_store {
 	uint64_t size; /* sizeof(struct sluice_store) */
@@ -298,9 +299,9 @@ SLUICE_API int sluice_discard(struct sluice_file *f,
 /*
  * Reads up to `length` bytes at `offset`. The count is smaller only at the end of the file (0 past
  * it), or after an error or with SLUICE_NOWAIT when something was read already. -EBADF: not open
- * for reading. -EINVAL: a flag that is no flag of reads; O_DIRECT and not aligned. -EAGAIN (see
- * SLUICE_NOWAIT). -EOPNOTSUPP: SLUICE_NOWAIT where there is no way not to wait. -EIO, or what
- * else the store says. Memory.
+ * for reading. -EINVAL: a flag that is no flag of reads; the range wraps; O_DIRECT and not aligned.
+ * -EAGAIN (see SLUICE_NOWAIT). -EOPNOTSUPP: SLUICE_NOWAIT where there is no way not to wait. -EIO,
+ * or what else the store says. Memory.
  */
 SLUICE_API ssize_t sluice_pread(struct sluice_file *f, void *buf, size_t length, uint64_t offset,
 				unsigned flags);
@@ -314,8 +315,9 @@ SLUICE_API ssize_t sluice_preadv(struct sluice_file *f, const struct iovec *iov,
  * when there is too much dirty data. Readers see each page of it whole. The count is smaller only
  * after an error or with SLUICE_NOWAIT, when something was written already. With O_APPEND the
  * offset is not looked at. -EBADF: not open for writing. -EINVAL as of reads. -EFBIG: past 8 TiB,
- * or past a store's size that cannot change. -ENOSPC: there is no room on the device. -EAGAIN (see
- * SLUICE_NOWAIT). With SLUICE_DSYNC also the errors of sluice_fdatasync(). Memory.
+ * past RLIMIT_FSIZE in whole pages, or past a store's size that cannot change. -ENOSPC: there is no
+ * room on the device. -EAGAIN (see SLUICE_NOWAIT). With SLUICE_DSYNC also the errors of
+ * sluice_fdatasync(). Memory.
  */
 SLUICE_API ssize_t sluice_pwrite(struct sluice_file *f, const void *buf, size_t length,
 				 uint64_t offset, unsigned flags);
@@ -340,8 +342,9 @@ struct sluice_loan; /* bytes of a file that are lent in place */
  * snapshot: when the range is written to or cut off, the bytes may change. Less than `length` is
  * lent at the end of the file, if the pieces do not reach, or if too much is lent: all loans
  * together get an eighth of the memory. Returns the bytes lent; 0 at or past the end of the file,
- * and then *out is NULL. `flags`: SLUICE_NOWAIT. -ENOBUFS: an eighth is lent. -EBADF, -EINVAL,
- * -EAGAIN, -EIO as of sluice_pread(). Memory.
+ * and then *out is NULL. `flags`: SLUICE_NOWAIT. -ENOBUFS: an eighth is lent. -EINVAL as of
+ * sluice_preadv(). -EBADF, -EAGAIN, -EIO as of sluice_pread(). Memory. What is lent may be written
+ * elsewhere; written over itself, shifted, it is undefined what the file then has.
  */
 SLUICE_API ssize_t sluice_borrow(struct sluice_file *f, struct iovec *iov, int iov_count,
 				 size_t length, uint64_t offset, unsigned flags,
@@ -357,7 +360,8 @@ SLUICE_API uint64_t sluice_size(struct sluice_file *f);
 
 /*
  * Sets the size; what is cut off is gone, what is added reads as zeros. -EBADF: not open for
- * writing. -EFBIG: above 8 TiB. -EPERM: a store without truncate(). Else the store's error.
+ * writing. -EFBIG: above 8 TiB. -EOPNOTSUPP: shorter, and the store has no truncate(). Else the
+ * store's error.
  */
 SLUICE_API int sluice_truncate(struct sluice_file *f, uint64_t size);
 
@@ -369,8 +373,8 @@ SLUICE_API int sluice_truncate(struct sluice_file *f, uint64_t size);
 /*
  * As fallocate(2): makes room on the device for `length` > 0 bytes at `offset`, so that writes
  * there do not fail for want of it, or what `mode` says. -EBADF: not open for writing. -EINVAL: no
- * length. -EFBIG. -ENOSPC. -EOPNOTSUPP: another mode, or the file system or store cannot. Else the
- * store's error.
+ * length, or the range wraps. -EFBIG. -ENOSPC. -EOPNOTSUPP: another mode, or the file system or
+ * store cannot. Else the store's error.
  */
 SLUICE_API int sluice_fallocate(struct sluice_file *f, int mode, uint64_t offset, uint64_t length);
 

@@ -2,7 +2,9 @@
 /*
  * Stores of a caller's own making: each operation is one of the caller's functions, or, where
  * that is absent, what device.h says it then is. An I/O reaches them in calls of at most the
- * device's max_io_bytes.
+ * device's max_io_bytes. What they return is taken for what it says it is only if it can be that:
+ * a count of what was asked for, or a negative errno. Everything else is -EIO, for nobody
+ * knows what then has happened.
  */
 #include "base/bits.h"
 #include "device/model.h"
@@ -28,22 +30,31 @@ static struct custom_store *custom_of_store(struct store *s)
 	return custom_of(real_store_of(s));
 }
 
+#define ERRNO_MAX 4095 /* what system calls can return */
+
+/* A function's result; `most` is the largest count it can mean. */
+static ssize_t checked(ssize_t result, size_t most)
+{
+	return result < -ERRNO_MAX || (result > 0 && (size_t)result > most) ? -EIO : result;
+}
+
 static ssize_t custom_move(struct real_store *r, enum io_op op, struct iovec *vec, unsigned count,
 			   size_t length, u64 offset)
 {
 	struct custom_store *c = custom_of(r);
 
-	(void)length;
 	if (op == IO_READ)
-		return c->backing.read(c->ctx, vec, count, offset);
-	return c->backing.write ? c->backing.write(c->ctx, vec, count, offset) : -EROFS;
+		return checked(c->backing.read(c->ctx, vec, count, offset), length);
+	if (!c->backing.write)
+		return -EROFS;
+	return checked(c->backing.write(c->ctx, vec, count, offset), length);
 }
 
 static int custom_flush(struct real_store *r)
 {
 	struct custom_store *c = custom_of(r);
 
-	return c->backing.flush ? c->backing.flush(c->ctx) : 0;
+	return c->backing.flush ? (int)checked(c->backing.flush(c->ctx), 0) : 0;
 }
 
 static void custom_destroy(struct store *s)
@@ -61,7 +72,7 @@ static int custom_truncate(struct store *s, u64 size_bytes)
 	int error = 0;
 
 	if (c->backing.truncate)
-		error = c->backing.truncate(c->ctx, size_bytes);
+		error = (int)checked(c->backing.truncate(c->ctx, size_bytes), 0);
 	else if (size_bytes < real_store_size(s))
 		error = -EOPNOTSUPP;
 	if (error)
@@ -91,7 +102,7 @@ static bool custom_has_room(struct store *s, u64 from, u64 to)
 static int custom_reserve(struct store *s, u64 from, u64 to)
 {
 	struct custom_store *c = custom_of_store(s);
-	int error = c->backing.reserve(c->ctx, from, to - from);
+	int error = (int)checked(c->backing.reserve(c->ctx, from, to - from), 0);
 
 	if (error)
 		return error;
@@ -107,7 +118,7 @@ static int custom_lay_out(struct store *s, u64 size_bytes)
 	int error = store_reserve(s, 0, size_bytes);
 
 	if (!error && size_bytes > real_store_size(s) && c->backing.truncate)
-		error = c->backing.truncate(c->ctx, size_bytes);
+		error = (int)checked(c->backing.truncate(c->ctx, size_bytes), 0);
 	if (!error)
 		real_store_laid_out(&c->real, size_bytes);
 	return error;

@@ -8,7 +8,9 @@
  * file system, so what is known to have room is remembered (room.c), and more is made than asked
  * for: an eighth of the file, between 64 KiB and 16 MiB. A file that was written from end to end
  * is recognized (SEEK_HOLE) and then costs nothing more. What was made past the end and not used
- * is given back at the end, by setting the size to what it is.
+ * is given back at the end, by setting the size to what it is. There is no room past the limit
+ * on the size of files (RLIMIT_FSIZE), in whole pages, though some file systems would make it:
+ * what is written there could never leave the cache.
  */
 #include "device/store_fd.h"
 #include "base/bits.h"
@@ -16,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -135,11 +138,21 @@ static bool is_written(struct fd_store *f, u64 from, u64 to)
 	return true;
 }
 
-static int make_room(struct fd_store *f, u64 from, u64 to)
+/* Past this nobody in the process may write. */
+static u64 size_limit(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_FSIZE, &l) || l.rlim_cur == RLIM_INFINITY)
+		return STORE_SIZE_MAX;
+	return l.rlim_cur;
+}
+
+static int make_room(struct fd_store *f, u64 from, u64 to, u64 limit)
 {
 	u64 size = real_store_size(&f->real.store);
 	u64 step = min_u64(max_u64(size / 8, STEP_MIN), STEP_MAX);
-	u64 more = div_roundup(to, step) * step;
+	u64 more = max_u64(to, min_u64(div_roundup(to, step) * step, limit));
 	int error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, more - from);
 
 	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG) {
@@ -167,18 +180,20 @@ static bool fd_has_room(struct store *s, u64 from, u64 to)
 static int fd_reserve(struct store *s, u64 from, u64 to)
 {
 	struct fd_store *f = fd_store_of_store(s);
-	u64 known_from, known_to;
+	u64 known_from, known_to, limit = size_limit();
 	int error = 0;
 
 	if (f->block_device)
 		return -ENOSPC;
+	if (to > limit)
+		return -EFBIG;
 	mutex_lock(&f->room.lock);
 	known_from = atomic_load(&f->room.from);
 	known_to = atomic_load(&f->room.to);
 	if (from >= known_from && from < known_to) /* it continues what is known: only the rest */
 		from = min_u64(known_to, to);
 	if (from < to && !is_written(f, from, to))
-		error = make_room(f, from, to);
+		error = make_room(f, from, to, limit);
 	mutex_unlock(&f->room.lock);
 	return error;
 }

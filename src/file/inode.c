@@ -110,7 +110,7 @@ int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
 	start = max_u64(inode->reserved, round_down(from, inode->block_bytes));
 	end = round_up(end, inode->block_bytes);
 	rc = store_reserve(inode->m.store, start, end + ahead - start);
-	if (rc == -ENOSPC && ahead) {
+	if ((rc == -ENOSPC || rc == -EFBIG) && ahead) {
 		ahead = 0;
 		rc = store_reserve(inode->m.store, start, end - start);
 	}
@@ -182,7 +182,12 @@ static int lengthen(struct inode *inode, u64 size_bytes)
 	return 0;
 }
 
-/* Makes it shorter; on an error of the store it keeps its size. */
+/*
+ * Makes it shorter; on an error of the store it keeps its size. So the store goes first: what is
+ * dirty past the end is still there if it refuses, and what readers that saw the old size bring
+ * back is zeros. It goes again after the pages, for writes that were under way. Where it ends it
+ * sets itself: until it has, writes go on past that.
+ */
 static int shorten(struct inode *inode, u64 size_bytes)
 {
 	struct store *store = inode->m.store;
@@ -191,14 +196,14 @@ static int shorten(struct inode *inode, u64 size_bytes)
 
 	if (size_bytes < store_size(store) && !store_can_shorten(store))
 		return -EOPNOTSUPP;
-	inode_set_size(inode, size_bytes);
-	/* again, for what readers that had seen the old size brought back in the first time */
+	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
 	for (unsigned i = 0; i < 2 && !rc; i++) {
-		truncate_pages(inode, size_bytes);
 		rc = store_truncate(store, size_bytes);
+		if (!rc)
+			truncate_pages(inode, size_bytes);
 	}
 	if (rc) {
-		inode_set_size(inode, old);
+		atomic_store_explicit(&inode->size, old, memory_order_release);
 		return rc;
 	}
 	inode->reserved = size_bytes;

@@ -213,7 +213,7 @@ static int reserve_step(struct write *w)
 		u64 end = w->position + w->bytes, less;
 		int rc = inode_reserve(w->inode, w->position, end, w->flags & FILE_IO_NOWAIT);
 
-		if (rc != -ENOSPC)
+		if (rc != -ENOSPC && rc != -EFBIG)
 			return rc;
 		less = max_u64(round_down(w->position + w->bytes / 2, PAGE_SIZE),
 			       round_down(w->position, PAGE_SIZE) + PAGE_SIZE);

@@ -6,6 +6,7 @@
  * have changed.
  */
 #include "job/engine_cache.h"
+#include "base/units.h"
 #include "job/engine_posix.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -194,6 +195,7 @@ int engine_cache_destroy(struct job_engine *je, struct engine_losses *losses)
 int engine_cache_create(const struct lib_config *c, struct job_engine **out, struct err *e)
 {
 	struct cache_jobs *j = calloc(1, sizeof(*j));
+	char memory[UNITS_TEXT_MAX];
 	int rc = -ENOMEM;
 
 	if (j) {
@@ -206,7 +208,8 @@ int engine_cache_create(const struct lib_config *c, struct job_engine **out, str
 	}
 	if (j)
 		engine_cache_destroy(&j->ops, NULL);
-	err_set(e, NULL, 0, "making the cache: %s", strerror(-rc));
+	err_set(e, NULL, 0, "making a cache of %s (memory): %s",
+		units_print_bytes(memory, c->engine.memory_bytes), strerror(-rc));
 	return rc;
 }
 

@@ -36,9 +36,14 @@ static int make_engine(struct sluice *c, struct err *e)
 	char memory[UNITS_TEXT_MAX];
 	int rc = engine_create(&c->config.engine, &c->engine);
 
-	if (rc)
-		err_set(e, NULL, 0, "memory=%s: %s",
-			units_print_bytes(memory, c->config.engine.memory_bytes), strerror(-rc));
+	units_print_bytes(memory, c->config.engine.memory_bytes);
+	if (rc == -ENOMEM && c->config.engine.huge_pages == HUGE_ALWAYS)
+		err_set(e, NULL, 0,
+			"huge_pages=always: memory=%s is more than is set aside in pages of 2 MiB "
+			"(vm.nr_hugepages); auto needs none",
+			memory);
+	else if (rc)
+		err_set(e, NULL, 0, "memory=%s: %s", memory, strerror(-rc));
 	return rc;
 }
 

@@ -23,6 +23,19 @@ static void test_making_a_cache(void **state)
 	assert_true(strlen(sluice_version()) >= 5);
 }
 
+/* More than machines that run tests have set aside. */
+static void test_what_has_no_memory_says_which_setting_wants_it(void **state)
+{
+	const char *const *settings = GIVEN("memory=64G", "huge_pages=always");
+	char why[SLUICE_ERROR_MAX] = "";
+	struct sluice *c;
+
+	(void)state;
+	assert_int_equal(sluice_create(settings, why, sizeof(why), &c), -ENOMEM);
+	assert_string_equal(why, "huge_pages=always: memory=64G is more than is set aside in pages "
+				 "of 2 MiB (vm.nr_hugepages); auto needs none");
+}
+
 static void test_two_caches_side_by_side(void **state)
 {
 	struct sluice *a = rig_cache(GIVEN("memory=16M")), *b = rig_cache(GIVEN("memory=32M"));
@@ -296,6 +309,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_making_a_cache),
+		cmocka_unit_test(test_what_has_no_memory_says_which_setting_wants_it),
 		cmocka_unit_test(test_two_caches_side_by_side),
 		cmocka_unit_test(test_statistics),
 		cmocka_unit_test(test_statistics_of_other_ages),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Files of the system's through the cache: every call, and what each refuses. */
 #include "rig.h"
+#include <sys/resource.h>
 
 static void test_written_is_read_and_kept(void **state)
 {
@@ -316,6 +317,33 @@ static void test_past_the_cache(void **state)
 	free(buf);
 }
 
+/* The system would take no byte past it, and kill who tries: so nobody tries. */
+static void test_the_limit_of_file_sizes_holds_for_writers(void **state)
+{
+	struct sluice *c = rig_cache(NULL);
+	struct sluice_file *f = rig_open(c, "f", O_RDWR | O_CREAT | O_TRUNC);
+	void *buf = rig_bytes(0, MIB, 1);
+	struct rlimit old, small;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	small = old;
+	small.rlim_cur = 200 * KIB;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(sluice_pwrite(f, buf, 100 * KIB, 0, 0), 100 * KIB);
+	assert_int_equal(sluice_pwrite(f, (char *)buf + 100 * KIB, MIB - 100 * KIB, 100 * KIB, 0),
+			 100 * KIB); /* up to there */
+	assert_int_equal(sluice_pwrite(f, buf, 1, 200 * KIB, 0), -EFBIG);
+	assert_int_equal(sluice_size(f), 200 * KIB);
+	assert_int_equal(sluice_fsync(f), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	rig_expect_file("f", 0, 200 * KIB, 1);
+	assert_int_equal(sluice_pwrite(f, buf, 1, 200 * KIB, 0), 1);
+	assert_int_equal(sluice_close(f), 0);
+	assert_int_equal(sluice_destroy(c, NULL, NULL), 0);
+	free(buf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +358,7 @@ int main(void)
 		cmocka_unit_test(test_advice),
 		cmocka_unit_test(test_opening),
 		cmocka_unit_test(test_past_the_cache),
+		cmocka_unit_test(test_the_limit_of_file_sizes_holds_for_writers),
 	};
 
 	return cmocka_run_group_tests(tests, rig_begin, rig_end);

@@ -232,6 +232,90 @@ static void test_failing_flushes(void **state)
 	bucket_free(b);
 }
 
+/* Answers that are neither a count of what was asked for nor an error. */
+static ssize_t odd_answer;
+static int flush_is_odd;
+
+static ssize_t odd_read(void *ctx, const struct iovec *iov, int count, uint64_t offset)
+{
+	return odd_answer ? odd_answer : bucket_read(ctx, iov, count, offset);
+}
+
+static ssize_t odd_write(void *ctx, const struct iovec *iov, int count, uint64_t offset)
+{
+	return odd_answer ? odd_answer : bucket_write(ctx, iov, count, offset);
+}
+
+static int odd_flush(void *ctx)
+{
+	return odd_answer && flush_is_odd ? (int)odd_answer : bucket_flush(ctx);
+}
+
+static int odd_truncate(void *ctx, uint64_t size)
+{
+	return odd_answer ? (int)odd_answer : bucket_truncate(ctx, size);
+}
+
+static int odd_reserve(void *ctx, uint64_t offset, uint64_t length)
+{
+	return odd_answer ? (int)odd_answer : bucket_reserve(ctx, offset, length);
+}
+
+static void expect_odd_answers_are_errors(struct sluice_file *f, ssize_t answer)
+{
+	char byte = 1;
+
+	odd_answer = answer;
+	assert_int_equal(sluice_pread(f, &byte, 1, 0, 0), -EIO);
+	if ((int)answer) {
+		assert_int_equal(sluice_pwrite(f, &byte, 1, 32 * MIB, 0), -EIO);
+		assert_int_equal(sluice_truncate(f, 5000), -EIO);
+		assert_int_equal(sluice_fallocate(f, SLUICE_KEEP_SIZE, 40 * MIB, 1), -EIO);
+		flush_is_odd = 1;
+		assert_int_equal(sluice_fsync(f), -EIO);
+		flush_is_odd = 0;
+		assert_int_equal(sluice_discard(f, NULL, NULL), 0);
+	}
+	assert_int_equal(sluice_size(f), 65536);
+	odd_answer = 0;
+	rig_write(f, 0, 65536, 1);
+	odd_answer = answer;
+	assert_int_equal(sluice_fsync(f), -EIO);
+	odd_answer = 0;
+	rig_expect(f, 0, 65536, 1); /* none of it counts as written */
+	assert_int_equal(sluice_fsync(f), 0);
+	assert_int_equal(sluice_advise(f, 0, 0, SLUICE_DONTNEED), 0);
+}
+
+static void test_odd_answers_are_errors(void **state)
+{
+	const struct sluice_store ops = {
+		.size = sizeof(ops),
+		.read = odd_read,
+		.write = odd_write,
+		.flush = odd_flush,
+		.truncate = odd_truncate,
+		.reserve = odd_reserve,
+	};
+	static const ssize_t odd[] = {
+		1 << 20, INT32_MAX, -4096, INT32_MIN, -(1ll << 32), INT64_MIN
+	};
+	struct sluice *c = rig_cache(GIVEN("memory=16M", "vm.dirty_writeback_centisecs=0"));
+	struct bucket *b = bucket_new();
+	struct sluice_file *f;
+
+	(void)state;
+	assert_int_equal(sluice_open_store(c, &ops, b, 0, O_RDWR, &f), 0);
+	rig_write(f, 0, 65536, 1);
+	assert_int_equal(sluice_fsync(f), 0);
+	assert_int_equal(sluice_advise(f, 0, 0, SLUICE_DONTNEED), 0);
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
+		expect_odd_answers_are_errors(f, odd[i]);
+	assert_int_equal(sluice_close(f), 0);
+	assert_int_equal(sluice_destroy(c, NULL, NULL), 0);
+	bucket_free(b);
+}
+
 static void test_sizes(void **state)
 {
 	struct sluice *c = rig_cache(NULL);
@@ -249,7 +333,11 @@ static void test_sizes(void **state)
 	assert_int_equal(b->size, 20000);
 	rig_compare(b->bytes, 0, 5000, 1);
 	rig_compare(b->bytes + 5000, 5000, 15000, 0);
+	rig_write(f, 0, 20000, 2);
 	b->truncate_error = -EPERM;
+	assert_int_equal(sluice_truncate(f, 100), -EPERM);
+	assert_int_equal(sluice_size(f), 20000);
+	rig_expect(f, 0, 20000, 2); /* what was dirty is not lost */
 	assert_int_equal(sluice_truncate(f, 30000), -EPERM);
 	assert_int_equal(sluice_size(f), 20000);
 	b->truncate_error = 0;
@@ -403,6 +491,7 @@ int main(void)
 		cmocka_unit_test(test_discarding_tells_what_goes),
 		cmocka_unit_test(test_small_blocks_that_are_lost),
 		cmocka_unit_test(test_failing_flushes),
+		cmocka_unit_test(test_odd_answers_are_errors),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_a_full_store_says_so_to_the_writer),
 		cmocka_unit_test(test_a_store_that_can_only_be_read),
