@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define HZ        250
-#define LOCK_S    30 /* how long the end of another daemon is waited for */
+#define LOCK_S    10 /* how long the end of another daemon is waited for */
 #define LOCK_POLL (50 * NSEC_PER_MSEC)
 
 static void on_init(void *mount, struct fuse_conn_info *conn)
@@ -274,6 +274,7 @@ static void take_signals(void *arg)
 	while (!sigwait(&set, &number) && !atomic_load(&t->ended)) {
 		if (!count++) {
 			detach(t->mount);
+			atomic_store(&t->mount->detached, true);
 			continue;
 		}
 		fuse_session_exit(t->mount->session);
@@ -359,7 +360,7 @@ int mount_close(struct mount *m, void (*lost)(void *ctx, const char *path, u64 b
 	struct losing losing = { .lost = lost, .ctx = ctx };
 	int rc = 0;
 
-	if (m->session)
+	if (m->session && !atomic_load(&m->detached))
 		fuse_session_unmount(m->session);
 	handles_close(m);
 	if (m->cache)

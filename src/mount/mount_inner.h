@@ -50,7 +50,8 @@ struct mount {
 	bool root_user;   /* may act in the name of callers */
 	bool direct;      /* reads=direct */
 	struct node root;
-	struct mutex lock; /* protects the nodes and the lists; not held over I/O of data */
+	_Atomic bool detached; /* unmounted by us already */
+	struct mutex lock;     /* protects the nodes and the lists; not held over I/O of data */
 	struct list_node lingering, handles;
 	struct node *bucket[NODE_BUCKETS];
 };

@@ -34,16 +34,23 @@ static struct timespec timespec_of(s64 ns)
 	return t;
 }
 
+/* Whether the size is not yet the source's. To be asked before the source is: it may become so. */
+static bool is_cached(struct mount *m, const struct node *n, u64 *size)
+{
+	struct stat key = { .st_dev = n->dev, .st_ino = n->ino, .st_mode = n->kind };
+
+	return S_ISREG(n->kind) && m->cache && path_size(m->cache->paths, &key, size);
+}
+
 int node_stat(struct mount *m, struct node *n, struct stat *st)
 {
 	s64 mtime = atomic_load(&n->mtime_ns), ctime = atomic_load(&n->ctime_ns);
 	u64 size;
+	bool ours = is_cached(m, n, &size);
 
 	if (fstatat(n->fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	if (!S_ISREG(st->st_mode))
-		return 0;
-	if (path_size(m->cache->paths, st, &size))
+	if (ours)
 		st->st_size = (off_t)size;
 	if (mtime != TIME_OF_SOURCE)
 		st->st_mtim = timespec_of(mtime);
@@ -84,10 +91,12 @@ static bool settle(struct mount *m, struct node *n)
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
 	u64 size;
 
-	if (mtime == TIME_OF_SOURCE || fstatat(n->fd, "", &before, AT_EMPTY_PATH))
+	if (mtime == TIME_OF_SOURCE)
 		return true;
-	if (m->cache && path_size(m->cache->paths, &before, &size))
+	if (is_cached(m, n, &size))
 		return false;
+	if (fstatat(n->fd, "", &before, AT_EMPTY_PATH))
+		return true;
 	if (before.st_nlink && nanoseconds(&before.st_mtim) != mtime) {
 		times[1] = timespec_of(mtime);
 		utimensat(n->fd, "", times, AT_EMPTY_PATH);
