@@ -184,7 +184,7 @@ static int mount_it(struct mount *m, const struct mount_config *c, struct err *e
 	m->session = fuse_session_new(&args, &operations, sizeof(operations), m);
 	fuse_opt_free_args(&args); /* libfuse adds to them */
 	if (m->session && !fuse_session_mount(m->session, m->mountpoint))
-		return 0;
+		return mount_agree(m);
 	err_set(e, m->mountpoint, 0, "cannot be mounted on: %s",
 		said.text[0] ? said.text : "libfuse does not say why");
 	return -EIO;

@@ -33,6 +33,32 @@ void attr_get(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	reply_attr(req, node_of(req, number));
 }
 
+/*
+ * A write takes set-user-id and set-group-id away unless root writes, and capabilities always. One
+ * look is enough until somebody sets them.
+ */
+void attr_drop_privileges(fuse_req_t req, struct node *n)
+{
+	bool root = !fuse_req_ctx(req)->uid;
+	struct mount *m = mount_of(req);
+	char path[PROC_PATH_MAX];
+	struct stat before;
+	mode_t drop;
+
+	if (!m->drops_privileges || atomic_load(&n->plain))
+		return;
+	atomic_store(&n->plain, true);
+	change_begin(n, &before);
+	drop = before.st_mode & (S_ISUID | (before.st_mode & S_IXGRP ? S_ISGID : 0));
+	proc_path(path, n->fd);
+	if (drop && root)
+		atomic_store(&n->plain, false); /* others may write, too */
+	else if (drop)
+		chmod(path, before.st_mode & 07777 & ~drop);
+	removexattr(path, "security.capability");
+	change_end(m, n, &before);
+}
+
 static int set_owner(struct node *n, const struct stat *attr, int to_set)
 {
 	uid_t uid = to_set & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1;
@@ -69,15 +95,17 @@ static int set_times(struct node *n, const struct stat *attr, int to_set)
 	(FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME | \
 	 FUSE_SET_ATTR_MTIME_NOW)
 
-static int set_attr(struct mount *m, struct node *n, const struct stat *attr, int to_set,
+static int set_attr(fuse_req_t req, struct node *n, const struct stat *attr, int to_set,
 		    struct fuse_file_info *fi)
 {
+	struct mount *m = mount_of(req);
 	struct handle *h = fi ? (struct handle *)(uintptr_t)fi->fh : NULL;
 	char path[PROC_PATH_MAX];
 	struct stat before;
 	int rc = 0;
 
 	if (to_set & FUSE_SET_ATTR_SIZE) {
+		attr_drop_privileges(req, n);
 		rc = file_set_size(m, n, h, (u64)attr->st_size);
 		if (!rc)
 			node_modified(n);
@@ -89,7 +117,7 @@ static int set_attr(struct mount *m, struct node *n, const struct stat *attr, in
 	if (!rc && to_set & FUSE_SET_ATTR_MODE)
 		rc = result(chmod(proc_path(path, n->fd), attr->st_mode & 07777));
 	if (!rc && to_set & (SETS_OWNER | FUSE_SET_ATTR_MODE))
-		node_changed(n);
+		atomic_store(&n->plain, false);
 	if (!rc && to_set & SETS_TIMES)
 		rc = set_times(n, attr, to_set);
 	change_end(m, n, &before);
@@ -100,7 +128,7 @@ void attr_set(fuse_req_t req, fuse_ino_t number, struct stat *attr, int to_set,
 	      struct fuse_file_info *fi)
 {
 	struct node *n = node_of(req, number);
-	int rc = set_attr(mount_of(req), n, attr, to_set, fi);
+	int rc = set_attr(req, n, attr, to_set, fi);
 
 	if (rc)
 		reply_result(req, rc);
@@ -205,6 +233,7 @@ void attr_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const ch
 
 	change_begin(n, &before);
 	rc = result(setxattr(proc_path(path, n->fd), name, value, size, flags));
+	atomic_store(&n->plain, false);
 	change_end(mount_of(req), n, &before);
 	reply_result(req, rc);
 }

@@ -281,10 +281,13 @@ void file_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t l
 	const struct iovec v = { (void *)data, length };
 	struct handle *h = handle_of(fi);
 	bool safe = fi->flags & (O_DSYNC | O_SYNC);
-	ssize_t n = safe ? file_pwritev(h->file, &v, 1, (u64)offset, FILE_IO_DSYNC)
-			 : file_pwrite(h->file, data, length, (u64)offset);
+	ssize_t n;
 
 	(void)number;
+	if (!fi->writepage) /* of a mapping: the kernel did it when it was written to */
+		attr_drop_privileges(req, h->node);
+	n = safe ? file_pwritev(h->file, &v, 1, (u64)offset, FILE_IO_DSYNC)
+		 : file_pwrite(h->file, data, length, (u64)offset);
 	if (n > 0)
 		node_modified(h->node);
 	if (n < 0)
@@ -331,6 +334,7 @@ void file_op_fallocate(fuse_req_t req, fuse_ino_t number, int mode, off_t offset
 	int rc = -EOPNOTSUPP;
 
 	(void)number;
+	attr_drop_privileges(req, h->node);
 	if (!(mode & ~known))
 		rc = file_fallocate(h->file, allocate_flags(mode), (u64)offset, (u64)length);
 	if (!rc)

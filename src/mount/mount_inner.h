@@ -33,6 +33,7 @@ struct node {
 	int fd;      /* O_PATH */
 	/* Nanoseconds since 1970, or TIME_OF_SOURCE: what the source says. */
 	_Atomic s64 mtime_ns, ctime_ns;
+	_Atomic bool plain; /* known to have no set-user-id and no capabilities */
 };
 
 /* One open of a regular file. */
@@ -50,6 +51,9 @@ struct mount {
 	bool root_user;   /* may act in the name of callers */
 	bool direct;      /* reads=direct */
 	struct node root;
+	/* as agreed with the kernel, by the one thread that does it: mount_init.c */
+	u64 init_unique;
+	bool drops_privileges, maps_direct;
 	_Atomic bool detached; /* unmounted by us already */
 	struct mutex lock;     /* protects the nodes and the lists; not held over I/O of data */
 	struct list_node lingering, handles;
@@ -102,6 +106,10 @@ void nodes_settle(struct mount *m, bool all);
 /* Closes all. The files are closed and written. */
 void nodes_close(struct mount *m);
 
+/* --- mount_init.c: to be called once it is mounted */
+
+int mount_agree(struct mount *m);
+
 /* --- mount_name.c */
 
 int name_lookup(struct mount *m, struct node *parent, const char *name,
@@ -140,6 +148,9 @@ void dir_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void dir_fsync(fuse_req_t req, fuse_ino_t number, int data_only, struct fuse_file_info *fi);
 
 /* --- mount_attr.c */
+
+/* Before a file is written to: takes away what a write takes away. */
+void attr_drop_privileges(fuse_req_t req, struct node *n);
 
 void attr_get(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void attr_set(fuse_req_t req, fuse_ino_t number, struct stat *attr, int to_set,
