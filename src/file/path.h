@@ -70,7 +70,7 @@ int path_unlink(struct path_table *t, const char *path);
  * For who changes files by himself, by their descriptors. A name of what `st` was taken of is gone.
  */
 void path_unlinked(struct path_table *t, const struct stat *st);
-/* Something changed the times of the file, and was no change by others: from `before` to `after`. */
+/* The times changed from `before` to `after`, and that was no change by others. */
 void path_touched(struct path_table *t, const struct stat *before, const struct stat *after);
 /*
  * True if the size is not the one the system says, but *size_bytes: while it is open here, or has

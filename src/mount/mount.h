@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A directory, served at another place through a cache: a FUSE file system. Names and attributes are
- * the source's; the data of regular files goes through a cache of its own, so that what is
- * dirty of it is counted, limited and paced here.
+ * A directory, served at another place through a cache: a FUSE file system. Names and attributes
+ * are the source's; the data of regular files goes through a cache of its own, so that what
+ * is dirty of it is counted, limited and paced here.
  */
 #ifndef SLUICE_MOUNT_MOUNT_H
 #define SLUICE_MOUNT_MOUNT_H

@@ -9,8 +9,8 @@
  * What the kernel has kept of a file from earlier opens still holds when nobody changed the file
  * underneath, which the table of paths can tell.
  *
- * libfuse's struct for an open lacks a flag that is younger than it, so replies are composed by hand
- * (linux/fuse.h).
+ * libfuse's struct for an open lacks a flag that is younger than it, so replies are composed by
+ * hand (linux/fuse.h).
  */
 #include "mount/mount_inner.h"
 #include <fcntl.h>
