@@ -5,9 +5,9 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-	&command_lab,      &command_fio,    &command_sweep,     &command_run,
-	&command_device,   &command_limits, &command_calibrate, &command_torture,
-	&command_policies, &command_help,   &command_version,
+	&command_lab,     &command_fio,      &command_sweep, &command_run,     &command_device,
+	&command_mount,   &command_stat,     &command_sync,  &command_limits,  &command_calibrate,
+	&command_torture, &command_policies, &command_help,  &command_version,
 };
 
 const struct command *command_at(size_t i)
@@ -123,9 +123,12 @@ const struct command command_version = {
 
 int main(int argc, char **argv)
 {
+	const char *slash = argc ? strrchr(argv[0], '/') : NULL;
 	const struct command *c;
 	int status;
 
+	if (argc && !strcmp(slash ? slash + 1 : argv[0], "mount.sluice"))
+		return run_mount_helper(argc, argv);
 	if (argc < 2)
 		return usage_error(NULL, "no command given; \"sluice help\" lists them");
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))

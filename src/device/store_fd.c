@@ -57,14 +57,23 @@ static int call_fallocate(const struct fd_store *f, int mode, u64 offset, u64 le
 	return rc ? -errno : 0;
 }
 
+/* A file that keeps its size keeps its mtime: only what was reserved past its end is given back. */
 static int call_ftruncate(const struct fd_store *f, u64 size)
 {
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+	struct stat st;
+	bool keeps = !fstat(f->fd, &st) && (u64)st.st_size == size;
 	int rc;
 
 	do
 		rc = ftruncate(f->fd, (off_t)size);
 	while (rc && errno == EINTR);
-	return rc ? -errno : 0;
+	if (rc)
+		return -errno;
+	times[1] = st.st_mtim;
+	if (keeps)
+		futimens(f->fd, times);
+	return 0;
 }
 
 static int fd_flush(struct real_store *r)

@@ -9,10 +9,9 @@
  * that file waits. What cannot be written is kept.
  *
  * Whether others changed a file while it was idle is told by its times. Our own write-out
- * changes them as well, so a file that has been written since its last close counts as changed
- * only if its times are later than the moment when our last page landed. What is seen is
- * recorded at the last close, and once more when an idle file is found clean: then the room
- * that was made past its end is given back, too.
+ * changes them as well, so a file that has been written since its last close counts as changed only
+ * if its times are later than the moment when our last page landed. What is seen is recorded at
+ * the last close, and when an idle file is found clean: then room past its end is given back, too.
  */
 #include "file/path.h"
 #include "file/inner.h"
@@ -21,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define BUCKETS      4096
@@ -52,7 +50,6 @@ struct entry {
 	struct list_node idle; /* of table.idle; empty while open or busy */
 	struct sight seen;
 };
-
 struct path_table {
 	struct engine *engine; /* immutable, as are the next four */
 	unsigned device;
@@ -232,25 +229,25 @@ static u64 landed_wall_ns(struct inode *inode)
 	return landed ? world_wall_ns() - (world_now() - landed) : 0;
 }
 
-/* Whether somebody else changed an idle file. */
-static bool has_changed(struct entry *e)
+/* Whether `st` shows that somebody else changed an idle file. `dirty` was asked before. */
+static bool is_changed(struct entry *e, bool dirty, const struct stat *st)
 {
-	bool dirty = inode_unwritten_bytes(e->inode) > 0; /* asked before the system is */
-	u64 size = inode_size(e->inode), on_device;
-	struct sight now;
-	struct stat st;
+	u64 size = inode_size(e->inode), on_device = (u64)st->st_size;
+	struct sight now = sight_of(st);
 
-	if (e->key.block)
-		return false;
-	if (fstat(e->fd, &st))
-		return true;
-	now = sight_of(&st);
-	on_device = (u64)st.st_size;
 	if (on_device > size || (on_device < size && !dirty))
 		return true;
 	if (now.ctime_ns == e->seen.ctime_ns && now.mtime_ns == e->seen.mtime_ns)
 		return false;
 	return e->settled || now.ctime_ns > landed_wall_ns(e->inode);
+}
+
+static bool has_changed(struct entry *e)
+{
+	bool dirty = inode_unwritten_bytes(e->inode) > 0; /* asked before the system is */
+	struct stat st;
+
+	return !e->key.block && (fstat(e->fd, &st) || is_changed(e, dirty, &st));
 }
 
 /* Gives back what was reserved past the end, and records what is seen then. */
@@ -268,10 +265,9 @@ static void settle(struct entry *e)
 			inode->reserved = size;
 		rwsem_unlock(&inode->lock);
 	}
-	if (fstat(e->fd, &st))
-		return; /* then it will look changed, which is safe */
-	e->seen = sight_of(&st);
-	e->settled = true;
+	e->settled = !fstat(e->fd, &st);
+	if (e->settled) /* else it will look changed, which is safe */
+		e->seen = sight_of(&st);
 }
 
 static void settle_some(struct path_table *t)
@@ -352,15 +348,15 @@ static int join(struct entry *e, int fd, bool writable)
 	return rc;
 }
 
-/* Finds or makes the entry of an opened file and enters the open. Takes the descriptor. */
+/* Finds or makes the entry of an opened file, and enters the open. *kept: it holds what it held. */
 static int enter(struct path_table *t, const char *path, int fd, const struct stat *st,
-		 bool writable, struct entry **out)
+		 bool writable, struct entry **out, bool *kept)
 {
 	struct key key = key_of(st);
 	bool asked = false; /* whether it was changed */
 	int rc = 0;
 
-	for (;;) {
+	for (*kept = false;;) {
 		struct entry *e = *slot_of(t, &key);
 
 		*out = e;
@@ -372,6 +368,7 @@ static int enter(struct path_table *t, const char *path, int fd, const struct st
 			if (drop(e)) /* what we could not write stands against what they did */
 				inode_invalidate(e->inode, 0, INDEX_MAX_PAGES);
 		} else if (e) {
+			*kept = !asked;
 			rc = join(e, fd, writable);
 			break;
 		} else if (t->inodes >= t->inodes_max) {
@@ -485,29 +482,33 @@ int path_table_destroy(struct path_table *t, struct engine_losses *losses)
 
 int path_open(struct path_table *t, const char *path, int flags, mode_t mode, struct file **out)
 {
-	struct entry *e;
-	struct stat st;
-	int fd, rc;
+	int fd, rc = 0;
+	bool kept;
 
 	if (!flags_are_known(flags))
 		return -EINVAL;
-	while ((fd = open_by_system(path, flags, mode)) == -EMFILE) {
+	while ((fd = open_by_system(path, flags, mode)) == -EMFILE && !rc) {
 		mutex_lock(&t->lock);
 		rc = drop_one(t);
 		mutex_unlock(&t->lock);
-		if (rc)
-			break;
 	}
-	if (fd < 0)
-		return fd;
-	rc = check_kind(fd, &st);
+	return fd < 0 ? fd : path_open_fd(t, fd, path, flags, &kept, out);
+}
+
+int path_open_fd(struct path_table *t, int fd, const char *path, int flags, bool *kept,
+		 struct file **out)
+{
+	struct entry *e;
+	struct stat st;
+	int rc = flags_are_known(flags) ? check_kind(fd, &st) : -EINVAL;
+
 	if (rc) {
 		close(fd);
 		return rc;
 	}
 	mutex_lock(&t->lock);
 	settle_some(t);
-	rc = enter(t, path, fd, &st, writes(flags), &e);
+	rc = enter(t, path, fd, &st, writes(flags), &e, kept);
 	mutex_unlock(&t->lock);
 	if (rc)
 		return rc;
@@ -530,21 +531,60 @@ void path_close(struct file *f)
 
 int path_unlink(struct path_table *t, const char *path)
 {
-	struct entry *e;
-	struct key key;
 	struct stat st;
 
-	if (lstat(path, &st))
+	if (lstat(path, &st) || unlink(path))
 		return -errno;
-	if (unlink(path))
-		return -errno;
-	key = key_of(&st);
+	path_unlinked(t, &st);
+	return 0;
+}
+
+/* The entry of what `st` is of, not busy; NULL: there is none. */
+static struct entry *find(struct path_table *t, const struct stat *st)
+{
+	struct key key = key_of(st);
+	struct entry *e;
+
+	while ((e = *slot_of(t, &key)) && e->busy)
+		cond_wait(&t->changed, &t->lock);
+	return e;
+}
+
+void path_unlinked(struct path_table *t, const struct stat *st)
+{
+	struct entry *e;
+	struct stat now;
+
 	mutex_lock(&t->lock);
-	e = *slot_of(t, &key);
-	if (e && !e->opens && !e->busy && !e->key.block && !fstat(e->fd, &st) && !st.st_nlink)
+	e = find(t, st);
+	if (e && !e->opens && !e->key.block && !fstat(e->fd, &now) && !now.st_nlink)
 		discard(e);
 	mutex_unlock(&t->lock);
-	return 0;
+}
+
+void path_touched(struct path_table *t, const struct stat *before, const struct stat *after)
+{
+	struct entry *e;
+
+	mutex_lock(&t->lock);
+	e = find(t, before);
+	if (e && !e->opens && !is_changed(e, inode_unwritten_bytes(e->inode) > 0, before))
+		e->seen = sight_of(after);
+	mutex_unlock(&t->lock);
+}
+
+bool path_size(struct path_table *t, const struct stat *st, u64 *size_bytes)
+{
+	struct entry *e;
+	bool ours;
+
+	mutex_lock(&t->lock);
+	e = find(t, st);
+	ours = e && (e->opens || inode_unwritten_bytes(e->inode));
+	if (ours)
+		*size_bytes = inode_size(e->inode);
+	mutex_unlock(&t->lock);
+	return ours;
 }
 
 const char *path_of_inode(struct inode *inode)
@@ -555,9 +595,6 @@ const char *path_of_inode(struct inode *inode)
 void path_stats(struct path_table *t, struct path_stats *out)
 {
 	mutex_lock(&t->lock);
-	*out = (struct path_stats){ .open_inodes = t->inodes - t->idles,
-				    .idle_inodes = t->idles,
-				    .dropped = t->dropped,
-				    .changed = t->foreign };
+	*out = (struct path_stats){ t->inodes - t->idles, t->idles, t->dropped, t->foreign };
 	mutex_unlock(&t->lock);
 }

@@ -18,6 +18,7 @@
 #define SLUICE_FILE_PATH_H
 
 #include "file/file.h"
+#include <sys/stat.h>
 
 struct path_table;
 
@@ -53,11 +54,29 @@ int path_table_destroy(struct path_table *t, struct engine_losses *losses);
 int path_open(struct path_table *t, const char *path, int flags, mode_t mode, struct file **out);
 void path_close(struct file *f);
 /*
+ * The same for what is open already: `fd`, O_RDWR if `flags` say that it is to be written to, and
+ * the table's from now on, whatever comes of it. `path` is a name for messages. *kept: the table
+ * knew the file and nobody changed it since, so what was read of it before still holds.
+ */
+int path_open_fd(struct path_table *t, int fd, const char *path, int flags, bool *kept,
+		 struct file **out);
+/*
  * As unlink(2). What of the file is idle here is dropped, dirty or not, if that was its last
  * name; what is open goes on until its last close. A file that somebody else unlinks while it is
  * idle here keeps its space until it is dropped.
  */
 int path_unlink(struct path_table *t, const char *path);
+/*
+ * For who changes files by himself, by their descriptors. A name of what `st` was taken of is gone.
+ */
+void path_unlinked(struct path_table *t, const struct stat *st);
+/* The times changed from `before` to `after`, and that was no change by others. */
+void path_touched(struct path_table *t, const struct stat *before, const struct stat *after);
+/*
+ * True if the size is not the one the system says, but *size_bytes: while it is open here, or has
+ * data that is not written.
+ */
+bool path_size(struct path_table *t, const struct stat *st, u64 *size_bytes);
 
 /* The name an inode of a table was first opened by: for messages. */
 const char *path_of_inode(struct inode *inode);

@@ -55,6 +55,7 @@ void world_init_real(struct world *w, unsigned hz);
 u64 world_now_real(void);
 /* The time of day as file systems stamp it, since 1970. It may jump; real world only. */
 u64 world_wall_ns(void);
+u64 world_file_ns(void); /* the same, as the system's file systems take it: some ms behind */
 
 static inline bool world_is_sim(void)
 {

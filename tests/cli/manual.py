@@ -44,8 +44,8 @@ def test_every_command_has_its_page_or_a_place_in_the_first():
 
 
 def test_every_option_is_explained():
-    for command in ('lab', 'fio', 'sweep', 'run', 'device', 'limits', 'calibrate', 'torture',
-                    'policies'):
+    for command in ('lab', 'fio', 'sweep', 'run', 'device', 'mount', 'stat', 'sync', 'limits',
+                    'calibrate', 'torture', 'policies'):
         options = re.findall(r'--([\w-]+)', sluice(command, '--help').out.split('Options:')[1]
                              .split('Examples:')[0])
         assert 'help' in options

@@ -5,8 +5,8 @@ import json
 import program
 from program import contains, equal, refused, sluice
 
-COMMANDS = ['lab', 'fio', 'sweep', 'run', 'device', 'limits', 'calibrate', 'torture', 'policies', 'help',
-            'version']
+COMMANDS = ['lab', 'fio', 'sweep', 'run', 'device', 'mount', 'stat', 'sync',
+            'limits', 'calibrate', 'torture', 'policies', 'help', 'version']
 
 
 def test_help_lists_every_command():

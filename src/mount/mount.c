@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A mount from its beginning to its end. The source is locked first, so that no two caches
+ * ever hold dirty data of the same files; the end of one daemon, which may have much to write
+ * after its folder was unmounted, is waited for. Then the cache is made, then the session.
+ *
+ * Writers that are paced sleep in the threads that serve them, so there are many, and readers
+ * find one that is free. Signals are taken by a task of their own: the first one detaches the
+ * folder and lets those who have files open go on, for what shared mappings have dirtied comes
+ * to us only when they close them; the second one ends the session.
+ */
+#include "mount/mount_inner.h"
+#include <fcntl.h>
+#include <fuse_log.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HZ        250
+#define LOCK_S    10 /* how long the end of another daemon is waited for */
+#define LOCK_POLL (50 * NSEC_PER_MSEC)
+
+static void on_init(void *mount, struct fuse_conn_info *conn)
+{
+	unsigned wanted = FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS |
+			  FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
+			  FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_CACHE_SYMLINKS;
+
+	(void)mount;
+	conn->max_write = REQUEST_MAX;
+	conn->max_background = THREADS;
+	conn->congestion_threshold = THREADS / 4 * 3;
+	conn->want |= conn->capable & wanted;
+	/*
+	 * Truncation by open is told apart from it. The kernel's own guess whether data has changed
+	 * goes by mtime, which moves with every write that it has sent us itself. And what others
+	 * changed is looked for when files are opened.
+	 */
+	conn->want &= ~(unsigned)(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA |
+				  FUSE_CAP_WRITEBACK_CACHE);
+}
+
+static const struct fuse_lowlevel_ops operations = {
+	.init = on_init,
+	.lookup = name_lookup_op,
+	.forget = name_forget,
+	.forget_multi = name_forget_multi,
+	.getattr = attr_get,
+	.setattr = attr_set,
+	.readlink = name_readlink,
+	.mknod = name_mknod,
+	.mkdir = name_mkdir,
+	.unlink = name_unlink,
+	.rmdir = name_rmdir,
+	.symlink = name_symlink,
+	.rename = name_rename,
+	.link = name_link,
+	.open = file_op_open,
+	.create = file_op_create,
+	.read = file_op_read,
+	.write = file_op_write,
+	.fsync = file_op_fsync,
+	.release = file_op_release,
+	.fallocate = file_op_fallocate,
+	.lseek = file_op_lseek,
+	.opendir = dir_open,
+	.readdir = dir_read,
+	.readdirplus = dir_read_plus,
+	.releasedir = dir_release,
+	.fsyncdir = dir_fsync,
+	.statfs = attr_statfs,
+	.getxattr = attr_getxattr,
+	.setxattr = attr_setxattr,
+	.listxattr = attr_listxattr,
+	.removexattr = attr_removexattr,
+};
+
+/* --- the beginning */
+
+/* Each node and each cached file holds descriptors: as many as we may have. */
+static void raise_limit(void)
+{
+	struct rlimit r;
+	FILE *f = fopen("/proc/sys/fs/nr_open", "re");
+	unsigned long most = 0;
+
+	if (f && fscanf(f, "%lu", &most) != 1)
+		most = 0;
+	if (f)
+		fclose(f);
+	if (!geteuid() && most) {
+		r = (struct rlimit){ most, most };
+		if (!setrlimit(RLIMIT_NOFILE, &r))
+			return;
+	}
+	if (!getrlimit(RLIMIT_NOFILE, &r)) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+static int open_source(struct mount *m, const char *source, struct err *e)
+{
+	u64 deadline = world_now() + LOCK_S * NSEC_PER_SEC;
+	struct stat st;
+
+	m->source_fd = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (m->source_fd < 0 || fstat(m->source_fd, &st)) {
+		int rc = -errno;
+
+		err_set(e, source, 0, "%s", strerror(-rc));
+		return rc;
+	}
+	while (flock(m->source_fd, LOCK_EX | LOCK_NB)) {
+		if (errno != EWOULDBLOCK || world_now() >= deadline) {
+			err_set(e, source, 0, "is served by another sluice mount already");
+			return -EBUSY;
+		}
+		world_sleep_until(world_now() + LOCK_POLL);
+	}
+	m->root = (struct node){ .dev = st.st_dev,
+				 .ino = st.st_ino,
+				 .kind = S_IFDIR,
+				 .fd = open(source, O_PATH | O_DIRECTORY | O_CLOEXEC),
+				 .mtime_ns = TIME_OF_SOURCE,
+				 .ctime_ns = TIME_OF_SOURCE };
+	return m->root.fd < 0 ? -errno : 0;
+}
+
+static int find_mountpoint(struct mount *m, const char *mountpoint, struct err *e)
+{
+	struct stat s;
+	int error = stat(mountpoint, &s) ? errno : S_ISDIR(s.st_mode) ? 0 : ENOTDIR;
+
+	if (!error) {
+		m->mountpoint = realpath(mountpoint, NULL);
+		error = m->mountpoint ? 0 : errno;
+	}
+	if (error)
+		err_set(e, mountpoint, 0, "%s", strerror(error));
+	return -error;
+}
+
+/* The first thing libfuse had to say, instead of on the terminal. */
+static struct err said;
+
+static void listen(enum fuse_log_level level, const char *format, va_list args)
+{
+	char text[256];
+
+	if (level > FUSE_LOG_ERR)
+		return;
+	vsnprintf(text, sizeof(text), format, args);
+	text[strcspn(text, "\n")] = 0;
+	err_set(&said, NULL, 0, "%s", text);
+}
+
+static int mount_it(struct mount *m, const struct mount_config *c, struct err *e)
+{
+	char options[1024];
+	char *words[] = { (char *)"sluice", (char *)"-o", options, NULL };
+	struct fuse_args args = FUSE_ARGS_INIT(3, words);
+	/* others than root may not say allow_other unless fuse.conf allows it, nor dev and suid */
+	int n = snprintf(options, sizeof(options),
+			 "%sdefault_permissions,subtype=sluice%s%s,fsname=",
+			 m->root_user ? "dev,suid,allow_other," : "", *c->fuse_options ? "," : "",
+			 c->fuse_options);
+
+	/* a comma in a name would begin another option */
+	for (const char *s = c->source; *s && n < (int)sizeof(options) - 2; s++) {
+		if (*s == ',' || *s == '\\')
+			options[n++] = '\\';
+		options[n++] = *s;
+	}
+	options[min_u64((u64)n, sizeof(options) - 1)] = 0;
+	said = (struct err){ "" };
+	fuse_set_log_func(listen);
+	m->session = fuse_session_new(&args, &operations, sizeof(operations), m);
+	fuse_opt_free_args(&args); /* libfuse adds to them */
+	if (m->session && !fuse_session_mount(m->session, m->mountpoint))
+		return mount_agree(m);
+	err_set(e, m->mountpoint, 0, "cannot be mounted on: %s",
+		said.text[0] ? said.text : "libfuse does not say why");
+	return -EIO;
+}
+
+static int make_cache(struct mount *m, const struct mount_config *c, struct err *e)
+{
+	char text[sizeof(e->text)];
+	int rc = sluice_create(c->settings, text, sizeof(text), &m->cache);
+
+	if (rc)
+		err_set(e, NULL, 0, "%s", text);
+	return rc;
+}
+
+/* All tasks of the process leave them to the one that waits for them. */
+static void signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGHUP);
+}
+
+int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
+{
+	struct mount *m = calloc(1, sizeof(*m));
+	sigset_t set;
+	int rc;
+
+	if (!m) {
+		err_set(e, NULL, 0, "not enough memory");
+		return -ENOMEM;
+	}
+	m->root_user = !geteuid();
+	m->direct = c->direct;
+	m->source_fd = m->root.fd = -1;
+	mutex_init(&m->lock, RANK_NONE);
+	list_init(&m->lingering);
+	list_init(&m->handles);
+	list_init(&m->root.lingering);
+	signals(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	raise_limit();
+	rc = find_mountpoint(m, c->mountpoint, e);
+	if (!rc)
+		rc = open_source(m, c->source, e);
+	if (!rc)
+		rc = make_cache(m, c, e);
+	if (!rc)
+		rc = mount_it(m, c, e);
+	if (rc)
+		mount_close(m, NULL, NULL);
+	else
+		*out = m;
+	return rc;
+}
+
+/* --- serving */
+
+struct signal_task {
+	struct mount *mount;
+	pid_t server;       /* the thread that waits for the session to end */
+	_Atomic bool ended; /* it did */
+};
+
+/* Only root may unmount by himself. */
+static void detach(struct mount *m)
+{
+	char *words[] = { (char *)"fusermount3", (char *)"-u",  (char *)"-z", (char *)"-q",
+			  (char *)"--",          m->mountpoint, NULL };
+	pid_t child;
+
+	if (!umount2(m->mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW))
+		return;
+	if (!posix_spawnp(&child, words[0], NULL, NULL, words, environ))
+		waitpid(child, NULL, 0);
+}
+
+static void take_signals(void *arg)
+{
+	struct signal_task *t = arg;
+	int number, count = 0;
+	sigset_t set;
+
+	signals(&set);
+	while (!sigwait(&set, &number) && !atomic_load(&t->ended)) {
+		if (!count++) {
+			detach(t->mount);
+			atomic_store(&t->mount->detached, true);
+			continue;
+		}
+		fuse_session_exit(t->mount->session);
+		tgkill(getpid(), t->server, SIGUSR1);
+	}
+}
+
+static void interrupt(int number)
+{
+	(void)number;
+}
+
+static int loop(struct mount *m)
+{
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
+	int rc;
+
+	if (!config)
+		return -ENOMEM;
+	fuse_loop_cfg_set_max_threads(config, THREADS);
+	fuse_loop_cfg_set_idle_threads(config, THREADS);
+	rc = fuse_session_loop_mt(m->session, config);
+	fuse_loop_cfg_destroy(config);
+	return rc < 0 ? rc : 0;
+}
+
+int mount_serve(struct mount *m)
+{
+	struct signal_task t = { .mount = m, .server = gettid() };
+	struct sigaction wake = { .sa_handler = interrupt };
+	struct world world, *before = world_current;
+	struct task *task;
+	int rc = -ENOMEM;
+
+	sigaction(SIGUSR1, &wake, NULL); /* without SA_RESTART */
+	/* never wait for write-out of the source's file system to get memory: it may wait for us */
+	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+	world_init_real(&world, HZ);
+	world_bind(&world);
+	task = world_spawn("signals", take_signals, &t);
+	if (task) {
+		rc = loop(m);
+		atomic_store(&t.ended, true);
+		kill(getpid(), SIGTERM);
+		world_join(task);
+	}
+	world_bind(before);
+	return rc;
+}
+
+/* --- the end */
+
+struct losing {
+	void (*lost)(void *ctx, const char *path, u64 bytes, int error);
+	void *ctx;
+	char path[PATH_MAX]; /* of the file that is being told of */
+	u64 bytes;
+	int error;
+};
+
+static void tell(struct losing *l)
+{
+	if (l->bytes && l->lost)
+		l->lost(l->ctx, l->path, l->bytes, l->error);
+	l->bytes = 0;
+}
+
+/* Pieces of a file come one after the other. */
+static void lose(void *ctx, const struct sluice_loss *loss)
+{
+	struct losing *l = ctx;
+
+	if (strcmp(l->path, loss->path))
+		tell(l);
+	snprintf(l->path, sizeof(l->path), "%s", loss->path);
+	l->error = loss->error;
+	l->bytes += loss->length;
+}
+
+int mount_close(struct mount *m, void (*lost)(void *ctx, const char *path, u64 bytes, int error),
+		void *ctx)
+{
+	struct losing losing = { .lost = lost, .ctx = ctx };
+	int rc = 0;
+
+	if (m->session && !atomic_load(&m->detached))
+		fuse_session_unmount(m->session);
+	handles_close(m);
+	if (m->cache)
+		rc = sluice_destroy(m->cache, lose, &losing);
+	tell(&losing);
+	m->cache = NULL;
+	nodes_close(m);
+	if (m->session)
+		fuse_session_destroy(m->session);
+	if (m->source_fd >= 0)
+		close(m->source_fd); /* with it the lock goes */
+	free(m->mountpoint);
+	free(m);
+	return rc;
+}

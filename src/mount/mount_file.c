@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The data of regular files. An open of the mount is one of the table of paths, so all opens of a
+ * file share its pages. Each write arrives as a request, since the kernel is not asked to keep
+ * dirty pages (only shared mappings have some): it is accepted, counted and paced here. The
+ * kernel chooses the place of appends, since it knows the size as well as we do, and tells
+ * with each write whether it has to be safe.
+ *
+ * What the kernel has kept of a file from earlier opens still holds when nobody changed the file
+ * underneath, which the table of paths can tell.
+ *
+ * libfuse's struct for an open lacks a flag that is younger than it, so replies are composed by
+ * hand (linux/fuse.h).
+ */
+#include "mount/mount_inner.h"
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifndef FOPEN_PARALLEL_DIRECT_WRITES
+#define FOPEN_PARALLEL_DIRECT_WRITES (1 << 6)
+#endif
+
+#define READ_COPIED 16384 /* up to here a read is copied */
+#define READ_PIECES 512
+
+static struct handle *handle_of(const struct fuse_file_info *fi)
+{
+	return (struct handle *)(uintptr_t)fi->fh;
+}
+
+static bool writes(int flags)
+{
+	return (flags & O_ACCMODE) != O_RDONLY;
+}
+
+/* What the table of paths shall know of a caller's flags. */
+static int flags_for_table(int flags)
+{
+	return flags & O_ACCMODE;
+}
+
+static int flags_for_system(int flags)
+{
+	return (writes(flags) ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+}
+
+/* --- opening and closing */
+
+/* Opens a node in the table; `fd` becomes the table's. */
+static int open_in_table(struct mount *m, struct node *n, int fd, int flags, bool *kept,
+			 struct file **out)
+{
+	char proc[PROC_PATH_MAX], name[PATH_MAX + 1];
+	ssize_t length = readlink(proc_path(proc, fd), name, sizeof(name) - 1);
+	int rc;
+
+	name[length > 0 ? length : 0] = 0;
+	rc = path_open_fd(m->cache->paths, fd, name, flags_for_table(flags), kept, out);
+	if (!rc && !*kept && inode_unwritten_bytes(file_inode(*out)) == 0) {
+		/* new to the table, or changed by others: the times of the source hold */
+		atomic_store(&n->mtime_ns, TIME_OF_SOURCE);
+		atomic_store(&n->ctime_ns, TIME_OF_SOURCE);
+	}
+	return rc;
+}
+
+static int handle_open(struct mount *m, struct node *n, int fd, int flags, bool *kept,
+		       struct handle **out)
+{
+	struct handle *h = calloc(1, sizeof(*h));
+	int rc;
+
+	if (!h) {
+		close(fd);
+		return -ENOMEM;
+	}
+	h->node = n;
+	rc = open_in_table(m, n, fd, flags, kept, &h->file);
+	if (rc) {
+		free(h);
+		return rc;
+	}
+	atomic_fetch_add(&m->cache->files_open, 1);
+	mutex_lock(&m->lock);
+	list_add_tail(&m->handles, &h->link);
+	mutex_unlock(&m->lock);
+	*out = h;
+	return 0;
+}
+
+static void handle_close(struct mount *m, struct handle *h)
+{
+	mutex_lock(&m->lock);
+	list_del(&h->link);
+	mutex_unlock(&m->lock);
+	path_close(h->file);
+	atomic_fetch_sub(&m->cache->files_open, 1);
+	free(h);
+}
+
+void handles_close(struct mount *m)
+{
+	while (!list_empty(&m->handles))
+		handle_close(m, list_entry(m->handles.next, struct handle, link));
+}
+
+static u32 reply_flags(const struct mount *m, int flags, bool kept)
+{
+	if (m->direct)
+		return FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES;
+	if (flags & O_DIRECT)
+		return FOPEN_KEEP_CACHE | FOPEN_PARALLEL_DIRECT_WRITES;
+	return kept ? FOPEN_KEEP_CACHE : 0;
+}
+
+static int node_open(struct mount *m, struct node *n, int flags, bool *kept, struct handle **out)
+{
+	char path[PROC_PATH_MAX];
+	int fd = open(proc_path(path, n->fd), flags_for_system(flags));
+
+	return fd < 0 ? -errno : handle_open(m, n, fd, flags, kept, out);
+}
+
+void file_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	struct mount *m = mount_of(req);
+	struct fuse_open_out reply = { 0 };
+	struct iovec v = { &reply, sizeof(reply) };
+	struct handle *h;
+	bool kept;
+	int rc = node_open(m, node_of(req, number), fi->flags, &kept, &h);
+
+	if (rc) {
+		reply_result(req, rc);
+		return;
+	}
+	reply.fh = (uintptr_t)h;
+	reply.open_flags = reply_flags(m, fi->flags, kept);
+	if (fuse_reply_iov(req, &v, 1))
+		handle_close(m, h);
+}
+
+/* As a lookup, of what was just made and is open. */
+static int lookup_open(struct mount *m, int fd, struct node **out, struct stat *st)
+{
+	char path[PROC_PATH_MAX];
+	int at = open(proc_path(path, fd), O_PATH | O_CLOEXEC);
+
+	return at < 0 ? -errno : node_get(m, at, out, st);
+}
+
+static void fill_attr(struct fuse_attr *a, const struct stat *st)
+{
+	*a = (struct fuse_attr){ .ino = st->st_ino,
+				 .size = (u64)st->st_size,
+				 .blocks = (u64)st->st_blocks,
+				 .atime = (u64)st->st_atim.tv_sec,
+				 .mtime = (u64)st->st_mtim.tv_sec,
+				 .ctime = (u64)st->st_ctim.tv_sec,
+				 .atimensec = (u32)st->st_atim.tv_nsec,
+				 .mtimensec = (u32)st->st_mtim.tv_nsec,
+				 .ctimensec = (u32)st->st_ctim.tv_nsec,
+				 .mode = st->st_mode,
+				 .nlink = (u32)st->st_nlink,
+				 .uid = st->st_uid,
+				 .gid = st->st_gid,
+				 .rdev = (u32)st->st_rdev,
+				 .blksize = (u32)st->st_blksize };
+}
+
+static void reply_created(fuse_req_t req, struct node *n, const struct stat *st, struct handle *h,
+			  u32 flags)
+{
+	struct mount *m = mount_of(req);
+	struct {
+		struct fuse_entry_out entry;
+		struct fuse_open_out open;
+	} reply = { .entry = { .nodeid = (uintptr_t)n,
+			       .entry_valid = (u64)TIMEOUT_S,
+			       .attr_valid = (u64)TIMEOUT_S },
+		    .open = { .fh = (uintptr_t)h, .open_flags = flags } };
+	struct iovec v = { &reply, sizeof(reply) };
+
+	fill_attr(&reply.entry.attr, st);
+	if (fuse_reply_iov(req, &v, 1)) {
+		handle_close(m, h);
+		node_forget(m, n, 1);
+	}
+}
+
+void file_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		    struct fuse_file_info *fi)
+{
+	int how = flags_for_system(fi->flags) | O_CREAT | O_NOFOLLOW | (fi->flags & O_EXCL), fd;
+	struct mount *m = mount_of(req);
+	struct handle *h;
+	struct node *n;
+	struct stat st;
+	bool kept;
+	int rc;
+
+	caller_begin(req);
+	fd = openat(node_of(req, parent)->fd, name, how, mode);
+	caller_end(req);
+	if (fd < 0) {
+		fuse_reply_err(req, errno);
+		return;
+	}
+	rc = lookup_open(m, fd, &n, &st);
+	if (rc) {
+		close(fd);
+		reply_result(req, rc);
+		return;
+	}
+	rc = handle_open(m, n, fd, fi->flags, &kept, &h);
+	if (rc) {
+		node_forget(m, n, 1);
+		reply_result(req, rc);
+		return;
+	}
+	reply_created(req, n, &st, h, reply_flags(m, fi->flags, kept));
+}
+
+void file_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	(void)number;
+	handle_close(mount_of(req), handle_of(fi));
+	fuse_reply_err(req, 0);
+}
+
+/* --- data */
+
+static void reply_copied(fuse_req_t req, struct file *f, size_t length, u64 offset)
+{
+	char small[READ_COPIED], *buf = length <= sizeof(small) ? small : malloc(length);
+	ssize_t n = buf ? file_pread(f, buf, length, offset) : -ENOMEM;
+
+	if (n < 0)
+		reply_result(req, (int)n);
+	else
+		fuse_reply_buf(req, buf, (size_t)n);
+	if (buf != small)
+		free(buf);
+}
+
+/* Answers with the cache's own memory; false: not all that was asked for could be lent. */
+static bool reply_lent(fuse_req_t req, struct file *f, size_t length, u64 offset)
+{
+	struct iovec pieces[READ_PIECES];
+	struct file_loan *loan = NULL;
+	u64 size = inode_size(file_inode(f));
+	size_t wanted = min_u64(length, offset < size ? size - offset : 0);
+	ssize_t n = file_borrow(f, offset, length, pieces, READ_PIECES, 0, &loan);
+	bool whole = n > 0 && (size_t)n >= wanted;
+	int count = 0;
+
+	for (ssize_t left = n; whole && left > 0; count++)
+		left -= (ssize_t)pieces[count].iov_len;
+	if (whole)
+		fuse_reply_iov(req, pieces, count);
+	if (loan)
+		file_give_back(loan);
+	return whole;
+}
+
+void file_op_read(fuse_req_t req, fuse_ino_t number, size_t length, off_t offset,
+		  struct fuse_file_info *fi)
+{
+	struct file *f = handle_of(fi)->file;
+
+	(void)number;
+	if (length <= READ_COPIED || !reply_lent(req, f, length, (u64)offset))
+		reply_copied(req, f, length, (u64)offset);
+}
+
+void file_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t length, off_t offset,
+		   struct fuse_file_info *fi)
+{
+	const struct iovec v = { (void *)data, length };
+	struct handle *h = handle_of(fi);
+	bool safe = fi->flags & (O_DSYNC | O_SYNC);
+	ssize_t n;
+
+	(void)number;
+	if (!fi->writepage) /* of a mapping: the kernel did it when it was written to */
+		attr_drop_privileges(req, h->node);
+	n = safe ? file_pwritev(h->file, &v, 1, (u64)offset, FILE_IO_DSYNC)
+		 : file_pwrite(h->file, data, length, (u64)offset);
+	if (n > 0)
+		node_modified(h->node);
+	if (n < 0)
+		reply_result(req, (int)n);
+	else
+		fuse_reply_write(req, (size_t)n);
+}
+
+void file_op_fsync(fuse_req_t req, fuse_ino_t number, int data_only, struct fuse_file_info *fi)
+{
+	(void)number;
+	reply_result(req, file_fsync(handle_of(fi)->file, data_only));
+}
+
+int file_set_size(struct mount *m, struct node *n, struct handle *h, u64 size)
+{
+	bool kept;
+	int rc;
+
+	if (h)
+		return file_truncate(h->file, size);
+	if (!S_ISREG(n->kind))
+		return S_ISDIR(n->kind) ? -EISDIR : -EINVAL;
+	rc = node_open(m, n, O_WRONLY, &kept, &h);
+	if (rc)
+		return rc;
+	rc = file_truncate(h->file, size);
+	handle_close(m, h);
+	return rc;
+}
+
+static unsigned allocate_flags(int mode)
+{
+	return (mode & FALLOC_FL_KEEP_SIZE ? FILE_KEEP_SIZE : 0) |
+	       (mode & FALLOC_FL_PUNCH_HOLE ? FILE_PUNCH_HOLE : 0) |
+	       (mode & FALLOC_FL_ZERO_RANGE ? FILE_ZERO_RANGE : 0);
+}
+
+void file_op_fallocate(fuse_req_t req, fuse_ino_t number, int mode, off_t offset, off_t length,
+		       struct fuse_file_info *fi)
+{
+	int known = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
+	struct handle *h = handle_of(fi);
+	int rc = -EOPNOTSUPP;
+
+	(void)number;
+	attr_drop_privileges(req, h->node);
+	if (!(mode & ~known))
+		rc = file_fallocate(h->file, allocate_flags(mode), (u64)offset, (u64)length);
+	if (!rc)
+		node_modified(h->node);
+	reply_result(req, rc);
+}
+
+void file_op_lseek(fuse_req_t req, fuse_ino_t number, off_t offset, int whence,
+		   struct fuse_file_info *fi)
+{
+	enum file_seek_what what = whence == SEEK_DATA ? FILE_SEEK_DATA : FILE_SEEK_HOLE;
+	s64 at = whence == SEEK_DATA || whence == SEEK_HOLE
+			 ? file_seek(handle_of(fi)->file, (u64)offset, what)
+			 : -EINVAL;
+
+	(void)number;
+	if (at < 0)
+		reply_result(req, (int)at);
+	else
+		fuse_reply_lseek(req, at);
+}

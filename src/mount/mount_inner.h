@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the mount share. Inside src/mount/ only. */
+#ifndef SLUICE_MOUNT_MOUNT_INNER_H
+#define SLUICE_MOUNT_MOUNT_INNER_H
+
+#define FUSE_USE_VERSION 312
+#include "lib/inner.h"
+#include "mount/mount.h"
+#include <errno.h>
+#include <fuse_lowlevel.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define TIMEOUT_S      1.0 /* seconds that the kernel may keep names and attributes */
+#define REQUEST_MAX    (1u << 20)
+#define THREADS        256
+#define NODE_BUCKETS   16384
+#define TIME_OF_SOURCE INT64_MIN
+
+/*
+ * A file, folder, link... of the source that the kernel knows. Its address is the number by which
+ * the kernel names it.
+ */
+struct node {
+	struct node *next; /* in its bucket; this and the next two under mount.lock */
+	struct list_node lingering;
+	u64 lookups; /* that the kernel has not forgotten */
+	dev_t dev;   /* immutable, as are the next three */
+	ino_t ino;
+	mode_t kind; /* S_IFMT of the mode */
+	int fd;      /* O_PATH */
+	/* Nanoseconds since 1970, or TIME_OF_SOURCE: what the source says. */
+	_Atomic s64 mtime_ns, ctime_ns;
+	_Atomic bool plain; /* known to have no set-user-id and no capabilities */
+};
+
+/* One open of a regular file. */
+struct handle {
+	struct file *file;
+	struct node *node;
+	struct list_node link; /* of mount.handles, under mount.lock */
+};
+
+struct mount {
+	struct sluice *cache; /* immutable, as are the next five */
+	struct fuse_session *session;
+	char *mountpoint; /* absolute */
+	int source_fd;    /* locked: one daemon a source */
+	bool root_user;   /* may act in the name of callers */
+	bool direct;      /* reads=direct */
+	struct node root;
+	/* as agreed with the kernel, by the one thread that does it: mount_init.c */
+	u64 init_unique;
+	bool drops_privileges, maps_direct;
+	_Atomic bool detached; /* unmounted by us already */
+	struct mutex lock;     /* protects the nodes and the lists; not held over I/O of data */
+	struct list_node lingering, handles;
+	struct node *bucket[NODE_BUCKETS];
+};
+
+#define PROC_PATH_MAX 32
+/* The name of a descriptor: to use a node by calls that want a path. */
+static inline const char *proc_path(char buf[PROC_PATH_MAX], int fd)
+{
+	snprintf(buf, PROC_PATH_MAX, "/proc/self/fd/%d", fd);
+	return buf;
+}
+
+static inline struct mount *mount_of(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
+
+static inline struct node *node_of(fuse_req_t req, fuse_ino_t number)
+{
+	return number == FUSE_ROOT_ID ? &mount_of(req)->root : (struct node *)number;
+}
+
+static inline void reply_result(fuse_req_t req, int rc)
+{
+	fuse_reply_err(req, rc < 0 ? -rc : 0);
+}
+
+/* 0, or -errno, of a call that gives -1. */
+static inline int result(int rc)
+{
+	return rc < 0 ? -errno : 0;
+}
+
+/* --- mount_inode.c: the table of nodes */
+
+/* What the source, and what is cached of it, say. 0 or a negative errno. */
+int node_stat(struct mount *m, struct node *n, struct stat *st);
+/* Finds or makes the node of an O_PATH descriptor, which it takes, and counts a lookup. */
+int node_get(struct mount *m, int fd, struct node **out, struct stat *st);
+void node_forget(struct mount *m, struct node *n, u64 lookups);
+/* Data was accepted: the times move. */
+void node_modified(struct node *n);
+/* An attribute was set: ctime moves, if it is ours. */
+void node_changed(struct node *n);
+void node_set_mtime(struct node *n, const struct timespec *t);
+/* Gives the source the times of what is written by now. */
+void nodes_settle(struct mount *m, bool all);
+/* Closes all. The files are closed and written. */
+void nodes_close(struct mount *m);
+
+/* --- mount_init.c: to be called once it is mounted */
+
+int mount_agree(struct mount *m);
+
+/* --- mount_name.c */
+
+int name_lookup(struct mount *m, struct node *parent, const char *name,
+		struct fuse_entry_param *out);
+/*
+ * What is created between these two is the caller's, and has his umask: *before is to be given to
+ * the second.
+ */
+void caller_begin(fuse_req_t req);
+void caller_end(fuse_req_t req);
+/* Runs around a change of a file's attributes, so that the cache does not take it for others'. */
+void change_begin(struct node *n, struct stat *before);
+void change_end(struct mount *m, struct node *n, const struct stat *before);
+
+void name_lookup_op(fuse_req_t req, fuse_ino_t parent, const char *name);
+void name_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
+void name_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void name_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name);
+void name_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t parent, const char *name);
+void name_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void name_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void name_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+		 const char *new_name, unsigned flags);
+void name_readlink(fuse_req_t req, fuse_ino_t number);
+void name_forget(fuse_req_t req, fuse_ino_t number, uint64_t lookups);
+void name_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *all);
+
+/* --- mount_dir.c */
+
+void dir_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void dir_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset,
+	      struct fuse_file_info *fi);
+void dir_read_plus(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset,
+		   struct fuse_file_info *fi);
+void dir_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void dir_fsync(fuse_req_t req, fuse_ino_t number, int data_only, struct fuse_file_info *fi);
+
+/* --- mount_attr.c */
+
+/* Before a file is written to: takes away what a write takes away. */
+void attr_drop_privileges(fuse_req_t req, struct node *n);
+
+void attr_get(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void attr_set(fuse_req_t req, fuse_ino_t number, struct stat *attr, int to_set,
+	      struct fuse_file_info *fi);
+void attr_statfs(fuse_req_t req, fuse_ino_t number);
+void attr_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size);
+void attr_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value,
+		   size_t size, int flags);
+void attr_listxattr(fuse_req_t req, fuse_ino_t number, size_t size);
+void attr_removexattr(fuse_req_t req, fuse_ino_t number, const char *name);
+
+/* --- mount_file.c */
+
+void file_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void file_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		    struct fuse_file_info *fi);
+void file_op_read(fuse_req_t req, fuse_ino_t number, size_t length, off_t offset,
+		  struct fuse_file_info *fi);
+void file_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t length, off_t offset,
+		   struct fuse_file_info *fi);
+void file_op_fsync(fuse_req_t req, fuse_ino_t number, int data_only, struct fuse_file_info *fi);
+void file_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void file_op_fallocate(fuse_req_t req, fuse_ino_t number, int mode, off_t offset, off_t length,
+		       struct fuse_file_info *fi);
+void file_op_lseek(fuse_req_t req, fuse_ino_t number, off_t offset, int whence,
+		   struct fuse_file_info *fi);
+/* Sets the size of a file that is open as `h`, or of none (NULL). */
+int file_set_size(struct mount *m, struct node *n, struct handle *h, u64 size);
+/* Closes what is still open: nobody will. */
+void handles_close(struct mount *m);
+
+/* --- mount_stats.c */
+
+/* The statistics as JSON, to be freed; NULL without memory. */
+char *mount_stats_json(struct mount *m);
+/* All data and names safe: 0 or a negative errno. */
+int mount_sync(struct mount *m);
+
+#endif

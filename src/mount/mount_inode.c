@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What the kernel has looked up is a node: an O_PATH descriptor, which keeps meaning the same file
+ * through renames and unlinks, and lets nobody lead us elsewhere. Nodes are found by device and
+ * inode number, so that all names of a file are one node; the descriptor keeps that number from
+ * being used again. The kernel counts the lookups it was given, and a node goes when it has
+ * forgotten them all.
+ *
+ * A file's times move when its data is accepted, but the source's move when the data is
+ * written. So a node remembers the times until the data is on the source, and then sets them there.
+ * One that is forgotten earlier lingers without lookups, in a list that is looked through a
+ * little at each forgetting, and as a whole by a sync and at the end.
+ */
+#include "mount/mount_inner.h"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SETTLED_MAX 4 /* lingering nodes looked at in one call */
+
+static s64 nanoseconds(const struct timespec *t)
+{
+	return (s64)t->tv_sec * (s64)NSEC_PER_SEC + t->tv_nsec;
+}
+
+static struct timespec timespec_of(s64 ns)
+{
+	struct timespec t = { .tv_sec = ns / (s64)NSEC_PER_SEC, .tv_nsec = ns % (s64)NSEC_PER_SEC };
+
+	if (t.tv_nsec < 0) {
+		t.tv_nsec += (s64)NSEC_PER_SEC;
+		t.tv_sec--;
+	}
+	return t;
+}
+
+/* Whether the size is not yet the source's. To be asked before the source is: it may become so. */
+static bool is_cached(struct mount *m, const struct node *n, u64 *size)
+{
+	struct stat key = { .st_dev = n->dev, .st_ino = n->ino, .st_mode = n->kind };
+
+	return S_ISREG(n->kind) && m->cache && path_size(m->cache->paths, &key, size);
+}
+
+int node_stat(struct mount *m, struct node *n, struct stat *st)
+{
+	s64 mtime = atomic_load(&n->mtime_ns), ctime = atomic_load(&n->ctime_ns);
+	u64 size;
+	bool ours = is_cached(m, n, &size);
+
+	if (fstatat(n->fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if (ours)
+		st->st_size = (off_t)size;
+	if (mtime != TIME_OF_SOURCE)
+		st->st_mtim = timespec_of(mtime);
+	if (ctime != TIME_OF_SOURCE)
+		st->st_ctim = timespec_of(ctime);
+	return 0;
+}
+
+/* --- the times */
+
+void node_modified(struct node *n)
+{
+	s64 now = (s64)world_file_ns();
+
+	atomic_store(&n->mtime_ns, now);
+	atomic_store(&n->ctime_ns, now);
+}
+
+void node_changed(struct node *n)
+{
+	if (atomic_load(&n->ctime_ns) != TIME_OF_SOURCE)
+		atomic_store(&n->ctime_ns, (s64)world_file_ns());
+}
+
+void node_set_mtime(struct node *n, const struct timespec *t)
+{
+	if (!S_ISREG(n->kind))
+		return;
+	atomic_store(&n->mtime_ns, nanoseconds(t));
+	atomic_store(&n->ctime_ns, (s64)world_file_ns());
+}
+
+/* Gives the source our mtime; false: data is still to be written, which would move it again. */
+static bool settle(struct mount *m, struct node *n)
+{
+	s64 mtime = atomic_load(&n->mtime_ns);
+	struct stat before, after;
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+	u64 size;
+
+	if (mtime == TIME_OF_SOURCE)
+		return true;
+	if (is_cached(m, n, &size))
+		return false;
+	if (fstatat(n->fd, "", &before, AT_EMPTY_PATH))
+		return true;
+	if (before.st_nlink && nanoseconds(&before.st_mtim) != mtime) {
+		times[1] = timespec_of(mtime);
+		utimensat(n->fd, "", times, AT_EMPTY_PATH);
+		if (m->cache && !fstatat(n->fd, "", &after, AT_EMPTY_PATH))
+			path_touched(m->cache->paths, &before, &after);
+	}
+	atomic_store(&n->mtime_ns, TIME_OF_SOURCE);
+	atomic_store(&n->ctime_ns, TIME_OF_SOURCE);
+	return true;
+}
+
+/* --- the table; with its lock held */
+
+static struct node **slot_of(struct mount *m, dev_t dev, ino_t ino)
+{
+	u64 hash = (dev * 31 + ino) * 0x9e3779b97f4a7c15ull; /* Fibonacci */
+	struct node **at = &m->bucket[(hash >> 32) % NODE_BUCKETS];
+
+	while (*at && ((*at)->dev != dev || (*at)->ino != ino))
+		at = &(*at)->next;
+	return at;
+}
+
+static void node_free(struct mount *m, struct node *n)
+{
+	struct node **at = slot_of(m, n->dev, n->ino);
+
+	assert(*at == n && !n->lookups);
+	*at = n->next;
+	list_del(&n->lingering);
+	close(n->fd);
+	free(n);
+}
+
+static void settle_lingering(struct mount *m, u32 most)
+{
+	struct list_node *at, *next;
+
+	list_for_each_safe (at, next, &m->lingering) {
+		struct node *n = list_entry(at, struct node, lingering);
+
+		if (!most--)
+			return;
+		list_del(at);
+		list_add_tail(&m->lingering, at); /* others are looked at next time */
+		if (settle(m, n))
+			node_free(m, n);
+	}
+}
+
+/* --- the calls */
+
+int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
+{
+	struct node **at, *n;
+
+	if (fstatat(fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	if (st->st_dev == m->root.dev && st->st_ino == m->root.ino) {
+		close(fd); /* a source that was moved below itself */
+		return -ELOOP;
+	}
+	mutex_lock(&m->lock);
+	at = slot_of(m, st->st_dev, st->st_ino);
+	n = *at;
+	if (!n) {
+		n = calloc(1, sizeof(*n));
+		if (!n) {
+			mutex_unlock(&m->lock);
+			close(fd);
+			return -ENOMEM;
+		}
+		*n = (struct node){ .dev = st->st_dev,
+				    .ino = st->st_ino,
+				    .kind = st->st_mode & S_IFMT,
+				    .fd = fd,
+				    .mtime_ns = TIME_OF_SOURCE,
+				    .ctime_ns = TIME_OF_SOURCE };
+		list_init(&n->lingering);
+		*at = n;
+		fd = -1;
+	}
+	n->lookups++;
+	list_del(&n->lingering);
+	mutex_unlock(&m->lock);
+	if (fd >= 0)
+		close(fd);
+	*out = n;
+	return node_stat(m, n, st);
+}
+
+void node_forget(struct mount *m, struct node *n, u64 lookups)
+{
+	if (n == &m->root)
+		return;
+	mutex_lock(&m->lock);
+	assert(n->lookups >= lookups);
+	n->lookups -= lookups;
+	if (!n->lookups && settle(m, n))
+		node_free(m, n);
+	else if (!n->lookups)
+		list_add_tail(&m->lingering, &n->lingering);
+	settle_lingering(m, SETTLED_MAX);
+	mutex_unlock(&m->lock);
+}
+
+void nodes_settle(struct mount *m, bool all)
+{
+	mutex_lock(&m->lock);
+	settle_lingering(m, UINT32_MAX);
+	for (u32 i = 0; i < NODE_BUCKETS && all; i++)
+		for (struct node *n = m->bucket[i]; n; n = n->next)
+			settle(m, n);
+	mutex_unlock(&m->lock);
+}
+
+void nodes_close(struct mount *m)
+{
+	mutex_lock(&m->lock);
+	for (u32 i = 0; i < NODE_BUCKETS; i++) {
+		while (m->bucket[i]) {
+			m->bucket[i]->lookups = 0;
+			settle(m, m->bucket[i]);
+			node_free(m, m->bucket[i]);
+		}
+	}
+	mutex_unlock(&m->lock);
+	if (m->root.fd >= 0)
+		close(m->root.fd);
+}
