@@ -225,6 +225,8 @@ u64 store_size(const struct store *s);
 int store_truncate(struct store *s, u64 size_bytes);
 /* Whether it can be made shorter at all: not a caller's own store without truncate. */
 bool store_can_shorten(const struct store *s);
+/* True if it is a caller's own, whose truncate() may fail for reasons of its own. */
+bool store_may_refuse(const struct store *s);
 /*
  * Where the file really ends: real stores never write bytes past it, though I/Os consist of
  * whole blocks, and read zeros there. To be said before I/O that goes past the old end is

@@ -56,6 +56,11 @@ bool store_can_shorten(const struct store *s)
 	return !s->ops->can_shorten || s->ops->can_shorten(looked_at(s));
 }
 
+bool store_may_refuse(const struct store *s)
+{
+	return s->ops->may_refuse;
+}
+
 void store_set_end(struct store *s, u64 size_bytes)
 {
 	if (s->ops->set_end)

@@ -139,6 +139,7 @@ static const struct store_ops custom_ops = {
 	.size = real_store_size,
 	.truncate = custom_truncate,
 	.can_shorten = custom_can_shorten,
+	.may_refuse = true,
 	.set_end = real_store_set_end,
 	.any_written = real_store_any_written,
 	.next = real_store_next,

@@ -183,10 +183,11 @@ static int lengthen(struct inode *inode, u64 size_bytes)
 }
 
 /*
- * Makes it shorter; on an error of the store it keeps its size. So the store goes first: what is
- * dirty past the end is still there if it refuses, and what readers that saw the old size bring
- * back is zeros. It goes again after the pages, for writes that were under way. Where it ends it
- * sets itself: until it has, writes go on past that.
+ * Makes it shorter; on an error of the store it keeps its size. Pages go first, so that nothing is
+ * in flight to what the store gives up. But a store that may refuse goes first, so that what is
+ * dirty past the end is still there if it does. Both twice: for what readers that saw the old size
+ * bring back, and for writes that were under way. The store itself sets where it ends: until it
+ * has, writes go on past that.
  */
 static int shorten(struct inode *inode, u64 size_bytes)
 {
@@ -198,8 +199,10 @@ static int shorten(struct inode *inode, u64 size_bytes)
 		return -EOPNOTSUPP;
 	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
 	for (unsigned i = 0; i < 2 && !rc; i++) {
+		if (i || !store_may_refuse(store))
+			truncate_pages(inode, size_bytes);
 		rc = store_truncate(store, size_bytes);
-		if (!rc)
+		if (!rc && store_may_refuse(store))
 			truncate_pages(inode, size_bytes);
 	}
 	if (rc) {

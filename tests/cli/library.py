@@ -327,7 +327,7 @@ def test_manual_and_header_have_every_setting():
     rows = re.findall(r'MEMORY\("(\w+)"|VM\((\w+),|DEVICE\("(\w+)"|\{ "\w+", "(\w+)",', table)
     keys = [''.join('vm.' + word if at == 1 and word else word for at, word in enumerate(row))
             for row in rows]
-    assert len(keys) == 19, keys
+    assert len(keys) == 21, keys
     page = read(PAGE).split('.Sh SETTINGS')[1].split('.Sh ')[0]
     listed = [key for line in re.findall(r'^\.It Ic (.*)', page, re.MULTILINE)
               for key in line.split(' , ')]
