@@ -54,8 +54,9 @@ struct mount {
 	/* as agreed with the kernel, by the one thread that does it: mount_init.c */
 	u64 init_unique;
 	bool drops_privileges, maps_direct;
-	_Atomic bool detached; /* unmounted by us already */
-	struct mutex lock;     /* protects the nodes and the lists; not held over I/O of data */
+	_Atomic bool
+		left; /* it was unmounted, but the session did not end: libfuse would complain */
+	struct mutex lock; /* protects the nodes and the lists; not held over I/O of data */
 	struct list_node lingering, handles;
 	struct node *bucket[NODE_BUCKETS];
 };
