@@ -24,7 +24,7 @@ struct request {
 	const char *settings[WORDS_MAX + 1];
 	size_t settings_count;
 	char fuse[512];
-	bool direct;
+	bool direct, lazy_replace;
 };
 
 static const struct option options[] = {
@@ -78,6 +78,8 @@ static int take_option(const struct command *self, struct request *r, const char
 		if (!r->direct && strcmp(word + 6, "kernel"))
 			return usage_error(self, "reads cannot be \"%s\", only kernel or direct",
 					   word + 6);
+	} else if (!strcmp(word, "auto_da_alloc") || !strcmp(word, "noauto_da_alloc")) {
+		r->lazy_replace = *word == 'n';
 	} else if (!is_for_mount(word)) {
 		if (r->settings_count == WORDS_MAX)
 			return usage_error(self, "more than %d settings", WORDS_MAX);
@@ -189,7 +191,8 @@ static int serve_as_asked(const struct command *self, struct request *r, const s
 					.mountpoint = plain->word[1],
 					.settings = r->settings,
 					.fuse_options = r->fuse,
-					.direct = r->direct };
+					.direct = r->direct,
+					.lazy_replace = r->lazy_replace };
 
 	return r->foreground ? serve(self, &c, -1) : serve_in_background(self, &c);
 }

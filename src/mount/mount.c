@@ -221,6 +221,7 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	}
 	m->root_user = !geteuid();
 	m->direct = c->direct;
+	m->lazy_replace = c->lazy_replace;
 	m->source_fd = m->root.fd = -1;
 	mutex_init(&m->lock, RANK_NONE);
 	list_init(&m->lingering);

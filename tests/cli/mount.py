@@ -612,6 +612,20 @@ def test_a_killed_daemon_is_said_and_can_be_replaced():
         equal(read_file(os.path.join(r.mount, 'safe')), b'safe')
 
 
+def test_a_replaced_file_is_old_or_new_when_the_daemon_is_killed():
+    for option, wanted in (('auto_da_alloc', True), ('noauto_da_alloc', False)):
+        with rig() as r:
+            child = r.serve('memory=64M,dirty_writeback_centisecs=0,dirty_ratio=90,'
+                            'dirty_background_ratio=80,' + option)
+            f = os.path.join(r.mount, 'f')
+            write_file(f, b'old')
+            write_file(f + '.new', data(MIB, 4))
+            os.rename(f + '.new', f)
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            equal(read_file(os.path.join(r.source, 'f')) == data(MIB, 4), wanted)
+
+
 def test_a_daemon_and_the_helper_of_mount():
     with rig() as r:
         helper = os.path.join(r.folder, 'mount.sluice')
