@@ -20,10 +20,11 @@ struct request {
 	struct words options;
 	bool foreground;
 	/* from the options: */
+	char *lists[WORDS_MAX]; /* in which the words below lie */
 	const char *settings[WORDS_MAX + 1];
 	size_t settings_count;
 	char fuse[512];
-	bool direct;
+	bool direct, lazy_replace;
 };
 
 static const struct option options[] = {
@@ -77,6 +78,8 @@ static int take_option(const struct command *self, struct request *r, const char
 		if (!r->direct && strcmp(word + 6, "kernel"))
 			return usage_error(self, "reads cannot be \"%s\", only kernel or direct",
 					   word + 6);
+	} else if (!strcmp(word, "auto_da_alloc") || !strcmp(word, "noauto_da_alloc")) {
+		r->lazy_replace = *word == 'n';
 	} else if (!is_for_mount(word)) {
 		if (r->settings_count == WORDS_MAX)
 			return usage_error(self, "more than %d settings", WORDS_MAX);
@@ -85,11 +88,11 @@ static int take_option(const struct command *self, struct request *r, const char
 	return 0;
 }
 
-/* The lists become single options; the words live as long as the program. */
+/* The lists become single options. */
 static int take_options(const struct command *self, struct request *r)
 {
 	for (size_t i = 0; i < r->options.count; i++) {
-		char *list = strdup(r->options.word[i]), *word;
+		char *list = r->lists[i] = strdup(r->options.word[i]), *word;
 
 		while (list && (word = strsep(&list, ",")))
 			if (*word && take_option(self, r, word))
@@ -182,25 +185,34 @@ static int serve_in_background(const struct command *self, const struct mount_co
 	return serve(self, c, ends[1]);
 }
 
+static int serve_as_asked(const struct command *self, struct request *r, const struct words *plain)
+{
+	const struct mount_config c = { .source = plain->word[0],
+					.mountpoint = plain->word[1],
+					.settings = r->settings,
+					.fuse_options = r->fuse,
+					.direct = r->direct,
+					.lazy_replace = r->lazy_replace };
+
+	return r->foreground ? serve(self, &c, -1) : serve_in_background(self, &c);
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
 	struct request r = { 0 };
 	struct words plain = { 0 };
-	struct mount_config c;
 	int status;
 
 	if (!args_read(self, argc, argv, &r, &plain, &status))
 		return status;
 	if (plain.count != 2)
 		return usage_error(self, "a source and a folder to mount on are needed");
-	if (take_options(self, &r))
-		return EXIT_USAGE;
-	c = (struct mount_config){ .source = plain.word[0],
-				   .mountpoint = plain.word[1],
-				   .settings = r.settings,
-				   .fuse_options = r.fuse,
-				   .direct = r.direct };
-	return r.foreground ? serve(self, &c, -1) : serve_in_background(self, &c);
+	status = take_options(self, &r);
+	if (!status)
+		status = serve_as_asked(self, &r, &plain);
+	for (size_t i = 0; i < r.options.count; i++)
+		free(r.lists[i]);
+	return status;
 }
 
 int run_mount_helper(int argc, char **argv)

@@ -221,6 +221,7 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	}
 	m->root_user = !geteuid();
 	m->direct = c->direct;
+	m->lazy_replace = c->lazy_replace;
 	m->source_fd = m->root.fd = -1;
 	mutex_init(&m->lock, RANK_NONE);
 	list_init(&m->lingering);
@@ -274,9 +275,9 @@ static void take_signals(void *arg)
 	while (!sigwait(&set, &number) && !atomic_load(&t->ended)) {
 		if (!count++) {
 			detach(t->mount);
-			atomic_store(&t->mount->detached, true);
 			continue;
 		}
+		atomic_store(&t->mount->left, true);
 		fuse_session_exit(t->mount->session);
 		tgkill(getpid(), t->server, SIGUSR1);
 	}
@@ -360,7 +361,7 @@ int mount_close(struct mount *m, void (*lost)(void *ctx, const char *path, u64 b
 	struct losing losing = { .lost = lost, .ctx = ctx };
 	int rc = 0;
 
-	if (m->session && !atomic_load(&m->detached))
+	if (m->session && !atomic_load(&m->left))
 		fuse_session_unmount(m->session);
 	handles_close(m);
 	if (m->cache)

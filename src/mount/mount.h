@@ -18,6 +18,7 @@ struct mount_config {
 	const char *const *settings; /* of the cache, up to a NULL; see lib/config.h */
 	const char *fuse_options;    /* "ro,nosuid", or "" */
 	bool direct;                 /* the kernel keeps no data at all */
+	bool lazy_replace;           /* files that replace others are written in their time */
 };
 
 struct mount;

@@ -225,8 +225,13 @@ void file_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 
 void file_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
+	struct mount *m = mount_of(req);
+	struct handle *h = handle_of(fi);
+
 	(void)number;
-	handle_close(mount_of(req), handle_of(fi));
+	if (writes(fi->flags) && atomic_exchange(&h->node->emptied, false) && !m->lazy_replace)
+		file_sync_range(h->file, 0, 0, FILE_WRITE);
+	handle_close(m, h);
 	fuse_reply_err(req, 0);
 }
 
@@ -302,11 +307,27 @@ void file_op_fsync(fuse_req_t req, fuse_ino_t number, int data_only, struct fuse
 	reply_result(req, file_fsync(handle_of(fi)->file, data_only));
 }
 
+void file_write_out(struct mount *m, struct node *n)
+{
+	struct stat key = { .st_dev = n->dev, .st_ino = n->ino, .st_mode = n->kind };
+	struct handle *h;
+	u64 size;
+	bool kept;
+
+	if (m->lazy_replace || !S_ISREG(n->kind) || !path_size(m->cache->paths, &key, &size) ||
+	    node_open(m, n, O_RDONLY, &kept, &h))
+		return;
+	file_sync_range(h->file, 0, 0, FILE_WRITE | FILE_WAIT_AFTER);
+	handle_close(m, h);
+}
+
 int file_set_size(struct mount *m, struct node *n, struct handle *h, u64 size)
 {
 	bool kept;
 	int rc;
 
+	if (!size)
+		atomic_store(&n->emptied, true);
 	if (h)
 		return file_truncate(h->file, size);
 	if (!S_ISREG(n->kind))

@@ -33,7 +33,8 @@ struct node {
 	int fd;      /* O_PATH */
 	/* Nanoseconds since 1970, or TIME_OF_SOURCE: what the source says. */
 	_Atomic s64 mtime_ns, ctime_ns;
-	_Atomic bool plain; /* known to have no set-user-id and no capabilities */
+	_Atomic bool emptied; /* cut off, to be written anew: see file_write_out() */
+	_Atomic bool plain;   /* known to have no set-user-id and no capabilities */
 };
 
 /* One open of a regular file. */
@@ -50,12 +51,14 @@ struct mount {
 	int source_fd;    /* locked: one daemon a source */
 	bool root_user;   /* may act in the name of callers */
 	bool direct;      /* reads=direct */
+	bool lazy_replace;
 	struct node root;
 	/* as agreed with the kernel, by the one thread that does it: mount_init.c */
 	u64 init_unique;
 	bool drops_privileges, maps_direct;
-	_Atomic bool detached; /* unmounted by us already */
-	struct mutex lock;     /* protects the nodes and the lists; not held over I/O of data */
+	_Atomic bool
+		left; /* it was unmounted, but the session did not end: libfuse would complain */
+	struct mutex lock; /* protects the nodes and the lists; not held over I/O of data */
 	struct list_node lingering, handles;
 	struct node *bucket[NODE_BUCKETS];
 };
@@ -179,6 +182,11 @@ void file_op_lseek(fuse_req_t req, fuse_ino_t number, off_t offset, int whence,
 		   struct fuse_file_info *fi);
 /* Sets the size of a file that is open as `h`, or of none (NULL). */
 int file_set_size(struct mount *m, struct node *n, struct handle *h, u64 size);
+/*
+ * Before a file takes the place of another one: its data is written, so that after a crash of ours
+ * there is one or the other. An error is told to who syncs the file.
+ */
+void file_write_out(struct mount *m, struct node *n);
 /* Closes what is still open: nobody will. */
 void handles_close(struct mount *m);
 

@@ -244,6 +244,8 @@ void name_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t
 	struct stat moved_before, over_before;
 	int rc;
 
+	if (moved && over && !(flags & RENAME_NOREPLACE))
+		file_write_out(m, moved);
 	if (moved)
 		change_begin(moved, &moved_before);
 	if (over)
