@@ -15,7 +15,6 @@
  */
 #include "file/path.h"
 #include "file/inner.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +49,7 @@ struct entry {
 	struct list_node idle; /* of table.idle; empty while open or busy */
 	struct sight seen;
 };
+
 struct path_table {
 	struct engine *engine; /* immutable, as are the next four */
 	unsigned device;

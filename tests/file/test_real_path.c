@@ -384,6 +384,62 @@ static void opener_main(void *arg)
 	engine_task_exit(o->r->e);
 }
 
+static struct file *open_fd(struct real *r, const char *name, int flags, bool want_kept)
+{
+	int fd = open(real_name(r, name), flags & O_ACCMODE ? O_RDWR | O_CREAT : O_RDONLY, 0644);
+	struct file *f;
+	bool kept;
+
+	assert_true(fd >= 0);
+	assert_int_equal(path_open_fd(r->t, fd, name, flags, &kept, &f), 0);
+	assert_int_equal(kept, want_kept);
+	assert_string_equal(path_of_inode(file_inode(f)), name);
+	return f;
+}
+
+/* Who works by descriptors: sizes, and changes of attributes that are his own. */
+static void test_by_descriptors(void **state)
+{
+	struct stat before, after;
+	struct path_stats stats;
+	struct real r;
+	struct file *f;
+	u64 size = 0;
+
+	(void)state;
+	real_start(&r, defaults, 16 * MIB);
+	f = open_fd(&r, "a", O_WRONLY, false);
+	real_write(f, "hello", 0);
+	assert_int_equal(stat(real_name(&r, "a"), &before), 0);
+	assert_true(path_size(r.t, &before, &size));
+	assert_int_equal(size, 5);
+	assert_int_equal(file_fsync(f, false), 0);
+	path_close(f);
+	assert_false(path_size(r.t, &before, &size)); /* the system knows it, too */
+
+	f = open_fd(&r, "a", O_RDONLY, true);
+	path_close(f);
+	assert_int_equal(stat(real_name(&r, "a"), &before), 0);
+	world_sleep_until(world_now() + 20 * NSEC_PER_MSEC); /* so that ctime moves */
+	assert_int_equal(chmod(real_name(&r, "a"), 0600), 0);
+	assert_int_equal(stat(real_name(&r, "a"), &after), 0);
+	path_touched(r.t, &before, &after);
+	f = open_fd(&r, "a", O_RDONLY, true);
+	path_close(f);
+	world_sleep_until(world_now() + 20 * NSEC_PER_MSEC);
+	assert_int_equal(chmod(real_name(&r, "a"), 0644), 0); /* somebody else's */
+	f = open_fd(&r, "a", O_RDONLY, false);
+	path_close(f);
+
+	assert_int_equal(unlink(real_name(&r, "a")), 0);
+	path_stats(r.t, &stats);
+	assert_int_equal(stats.idle_inodes, 1);
+	path_unlinked(r.t, &after);
+	path_stats(r.t, &stats);
+	assert_int_equal(stats.idle_inodes, 0);
+	real_end(&r);
+}
+
 static void test_many_openers(void **state)
 {
 	struct opener o[THREADS];
@@ -417,6 +473,7 @@ int main(void)
 		cmocka_unit_test(test_changed_by_others),
 		cmocka_unit_test(test_our_own_write_out),
 		cmocka_unit_test(test_room_is_given_back),
+		cmocka_unit_test(test_by_descriptors),
 		cmocka_unit_test(test_many_openers),
 	};
 
