@@ -275,10 +275,10 @@ int ini_load(struct ini *ini, const char *path, struct err *e)
 	int fd = infile_open(path), error;
 	char *text = fd < 0 ? NULL : slurp(fd);
 
-	error = text ? 0 : fd < 0 ? fd : -errno;
+	error = fd < 0 ? fd : -errno;
 	if (fd >= 0)
 		close(fd);
-	if (error) {
+	if (!text) {
 		*ini = (struct ini){ 0 };
 		err_set(e, path, 0, "%s",
 			error == -EILSEQ ? "not a text file: it has NUL bytes"

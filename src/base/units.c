@@ -144,7 +144,7 @@ int units_parse_bytes(const char *text, u64 *out_bytes)
 		name[--len] = 0;
 	if (len > 1 && (name[len - 1] == 'i' || name[len - 1] == 'I'))
 		name[--len] = 0;
-	if (!strcasecmp(name, "b") && strcasecmp(rest, "b"))
+	if (!strcasecmp(name, "b") && strcasecmp(rest, "b") != 0)
 		return -EINVAL;
 	if (factor_of(byte_units, ARRAY_SIZE(byte_units), name, &factor))
 		return -EINVAL;

@@ -197,11 +197,6 @@ struct folio *mapping_find(struct mapping *m, u64 page);
 /* The same from `page` on: the first folio that ends after it. */
 struct folio *mapping_find_from(struct mapping *m, u64 page);
 /*
- * The folios from `page` on, pinned, as long as they follow each other, begin before `end`, are
- * valid as a whole and carry no readahead mark; at most `max` of them. Returns how many.
- */
-u32 mapping_find_valid(struct mapping *m, u64 page, u64 end, struct folio **out, u32 max);
-/*
  * Adds a new folio at `index` (a multiple of its size): 0, -EEXIST if one of its pages is
  * cached already, -ENOMEM. The mapping takes a pin.
  */

@@ -44,17 +44,6 @@ static u64 leaf_part(u64 page, u64 end)
 	return bits_mask(first, (u32)min_u64(LEAF_PAGES - first, end - page));
 }
 
-/* Whether every page of the folio is valid. With the tree_lock held. */
-static bool is_valid(struct mapping *m, const struct folio *f)
-{
-	u64 end = folio_end(f);
-
-	for (u64 page = f->index; page < end; page = round_down(page, LEAF_PAGES) + LEAF_PAGES)
-		if (leaf_part(page, end) & ~index_leaf(&m->index, page)->uptodate)
-			return false;
-	return true;
-}
-
 /* The folio at a slot that is known to be taken, pinned. With the tree_lock held. */
 static struct folio *pin_at(struct mapping *m, const struct leaf *leaf, u64 page)
 {
@@ -87,29 +76,6 @@ struct folio *mapping_find_from(struct mapping *m, u64 page)
 		f = pin_at(m, index_leaf(&m->index, page), page);
 	spin_unlock(&m->tree_lock);
 	return f;
-}
-
-u32 mapping_find_valid(struct mapping *m, u64 page, u64 end, struct folio **out, u32 max)
-{
-	u32 n = 0;
-
-	spin_lock(&m->tree_lock);
-	while (n < max && page < end) {
-		struct leaf *leaf = index_leaf(&m->index, page);
-		struct folio *f;
-
-		if (!leaf || !(leaf->uptodate >> page % LEAF_PAGES & 1))
-			break;
-		f = &m->cache->folios[leaf->folio[page % LEAF_PAGES]];
-		if (atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_MARK ||
-		    !is_valid(m, f))
-			break;
-		folio_pin(f);
-		out[n++] = f;
-		page = folio_end(f);
-	}
-	spin_unlock(&m->tree_lock);
-	return n;
 }
 
 /* Releases the leaves of [index, end) that have become, or stayed, empty. */

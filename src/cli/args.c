@@ -176,6 +176,7 @@ static int take_value_into(const struct command *self, const struct option *o, c
 	void *field = request + o->field;
 	double real;
 
+	assert(text || o->kind == TAKES_FLAG);
 	switch (o->kind) {
 	case TAKES_FLAG:
 		*(bool *)field = true;

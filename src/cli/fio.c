@@ -37,6 +37,7 @@ static int print_report(FILE *out, void *ctx)
 	struct report_disk disk[ENGINE_DEVICES_MAX];
 	char label[256], memory[UNITS_TEXT_MAX];
 
+	assert(setup->device_count);
 	for (u32 i = 0; i < setup->device_count; i++) {
 		const struct device_stats *d = &r->result->device[i];
 

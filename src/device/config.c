@@ -306,6 +306,7 @@ int device_config_read(struct device_config *c, const struct ini *ini, struct in
 
 	if (error)
 		return error;
+	assert(d);
 	error = device_config_init(c, d->config.model);
 	if (!error)
 		error = read_name(c, ini, section, e);

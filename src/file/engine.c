@@ -35,7 +35,7 @@ static struct vm_limits limits_from(const struct vm_settings *vm)
 static bool vm_is_valid(const struct vm_settings *vm)
 {
 	return vm->dirty_ratio <= 100 && vm->dirty_background_ratio <= 100 &&
-	       (!vm->dirty_bytes || vm->dirty_bytes >= 2 * PAGE_SIZE);
+	       (!vm->dirty_bytes || vm->dirty_bytes >= 2ull * PAGE_SIZE);
 }
 
 int engine_set_vm(struct engine *e, const struct vm_settings *vm)

@@ -57,7 +57,7 @@ static void add_page(struct inode *inode, struct piece *p, struct folio *f, u64 
 	u32 blocks = dirty_blocks(&inode->m, page);
 
 	for (u32 i = 0; blocks >> i; i++) {
-		u64 offset = (page << PAGE_SHIFT) + i * inode->block_bytes;
+		u64 offset = (page << PAGE_SHIFT) + (u64)i * inode->block_bytes;
 
 		if (blocks >> i & 1 && offset < size)
 			add_piece(p, offset, folio_address(f, offset),

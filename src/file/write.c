@@ -21,7 +21,7 @@
 /* The order a write of that many bytes makes a folio of (2.3). */
 static unsigned order_of_write(const struct mapping *m, const struct policy *p, u64 bytes)
 {
-	unsigned order = bytes < 2 * PAGE_SIZE ? 0 : ilog2(bytes) - PAGE_SHIFT;
+	unsigned order = bytes < 2ull * PAGE_SIZE ? 0 : ilog2(bytes) - PAGE_SHIFT;
 
 	return p->write_order == WRITE_ORDER_ZERO ? 0 : (unsigned)min_u64(order, m->max_order);
 }

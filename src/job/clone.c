@@ -437,6 +437,17 @@ static u64 count_blocks(u64 length, u64 bs, u64 ba)
 }
 
 /* True if reads and writes visit blocks of their own. */
+static bool zones_differ(const struct zones *a, const struct zones *b)
+{
+	if (a->count != b->count)
+		return true;
+	for (u32 i = 0; i < a->count; i++)
+		if (a->zone[i].access_percent != b->zone[i].access_percent ||
+		    a->zone[i].size != b->zone[i].size)
+			return true;
+	return false;
+}
+
 static bool draws_apart(const struct job_options *o)
 {
 	const struct zones *zones = o->spread.zones;
@@ -445,7 +456,7 @@ static bool draws_apart(const struct job_options *o)
 		return false;
 	return o->bs_bytes[JOB_DIR_READ] != o->bs_bytes[JOB_DIR_WRITE] ||
 	       o->ba_bytes[JOB_DIR_READ] != o->ba_bytes[JOB_DIR_WRITE] ||
-	       memcmp(&zones[JOB_DIR_READ], &zones[JOB_DIR_WRITE], sizeof(*zones)) != 0;
+	       zones_differ(&zones[JOB_DIR_READ], &zones[JOB_DIR_WRITE]);
 }
 
 static int make_blocks(struct clone *c)
@@ -460,7 +471,7 @@ static int make_blocks(struct clone *c)
 	for (u32 i = 0; i < c->plans.count; i++) {
 		struct clone_file *f = &c->files[i];
 
-		f->blocks = &c->blocks[2 * i];
+		f->blocks = &c->blocks[2ull * i];
 		for (u32 n = 0; n < (apart ? 2 : 1); n++) {
 			enum job_dir dir = apart ? (enum job_dir)n : only;
 			u64 count =

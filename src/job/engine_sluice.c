@@ -66,7 +66,7 @@ static struct entry **slot_of(struct table *t, const char *path)
 {
 	struct entry **at = &t->bucket[hash(path) % BUCKETS];
 
-	while (*at && strcmp((*at)->path, path))
+	while (*at && strcmp((*at)->path, path) != 0)
 		at = &(*at)->next;
 	return at;
 }

@@ -78,7 +78,7 @@ void jobs_each_file(const struct jobs *j, void (*each)(void *ctx, const char *pa
 	if (l.count)
 		qsort(l.item, l.count, sizeof(*l.item), by_path);
 	for (size_t i = 0; i < l.count; i++)
-		if (i + 1 == l.count || strcmp(l.item[i].path, l.item[i + 1].path))
+		if (i + 1 == l.count || strcmp(l.item[i].path, l.item[i + 1].path) != 0)
 			each(ctx, l.item[i].path, l.item[i].size);
 	for (size_t i = 0; i < l.count; i++)
 		free(l.item[i].path);

@@ -205,6 +205,7 @@ static void choose_zone(struct clone *c, struct clone_file *f, enum job_dir dir)
 	}
 	if (f->position[dir] >= f->zone + o->zonerange_bytes)
 		f->position[dir] = f->zone;
+	assert(o->zonerange_bytes);
 	if (!f->blocks || c->zone_bytes % o->zonerange_bytes)
 		return;
 	room = min_u64(o->zonerange_bytes, part_end(f) - f->zone);

@@ -91,7 +91,7 @@ static int byte_factor(const char *unit, u64 kilo, u64 *factor)
 		return -EINVAL;
 	if (!strcasecmp(unit + 1, "ib"))
 		base = kilo == 1024 ? 1000 : 1024;
-	else if (unit[1] && strcasecmp(unit + 1, "b") && strcasecmp(unit + 1, "i"))
+	else if (unit[1] && strcasecmp(unit + 1, "b") != 0 && strcasecmp(unit + 1, "i") != 0)
 		return -EINVAL;
 	for (const char *l = letters; l <= at; l++)
 		*factor *= base;

@@ -226,9 +226,10 @@ static const char *read_zones(struct job_options *o, struct spread *s, char *tex
 		struct zone *z = &out->zone[i];
 
 		if (!z->access_percent && sums[0] < 100)
+			/* NOLINTNEXTLINE: this zone is one of those missing */
 			z->access_percent = (u32)((100 - sums[0]) / missing[0]);
 		if (!z->size && !s->absolute && sums[1] < 100)
-			z->size = (100 - sums[1]) / missing[1];
+			z->size = (100 - sums[1]) / missing[1]; /* NOLINT: likewise */
 	}
 	sums[0] = sums[1] = 0;
 	for (u32 i = 0; i < out->count; i++) {

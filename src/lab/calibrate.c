@@ -35,7 +35,7 @@
 #include <unistd.h>
 
 #define PAGES    2048u
-#define LARGE    16u /* pages of a large write */
+#define LARGE    16ul /* pages of a large write */
 #define BATCH    64u
 #define BATCHES  (PAGES / BATCH)
 #define DIRECT   256u /* direct reads a round */

@@ -84,7 +84,7 @@ int experiment_load_jobs(struct experiment *x, const char *path, const char *bes
 			 const struct origin *at, const struct jobs **out, struct err *e)
 {
 	char *full = path_beside(path, beside);
-	struct jobs *jobs;
+	struct jobs *jobs = NULL;
 	int error;
 
 	if (!full)
@@ -118,7 +118,7 @@ int experiment_phase(const struct experiment *x, const char *name)
 struct experiment_case *experiment_find(const struct experiment *x, const char *name)
 {
 	for (size_t i = 0; i < x->case_count; i++)
-		if (!strcmp(x->cases[i].name, name))
+		if (!strcmp(x->cases[i].name, name)) /* NOLINT: each case has a name */
 			return &x->cases[i];
 	return NULL;
 }
@@ -406,6 +406,7 @@ static int read_phase(struct experiment *x, struct ini_section *s, struct err *e
 		return err_set(e, x->path, s->line, "there are more than %d phases", PHASES_MAX);
 	*p = (struct phase){ .name = named(s, "phase"), .at = { x->path, s->line } };
 	x->phase_count++;
+	assert(p->name);
 	if (strchr(p->name, '.'))
 		return err_set(e, x->path, s->line, "the name of a phase cannot have a dot");
 	if (read_flag(x, s, "measure", &p->measure, e) ||

@@ -157,6 +157,7 @@ static bool pair_to_compare(const struct report *r, size_t *a, size_t *b)
 	double most = -1;
 	size_t n = 0;
 
+	*a = 0;
 	for (size_t i = 0; i < r->count; i++) {
 		double sleep = r->results[i].predicted.value[METRIC_SLEEP];
 

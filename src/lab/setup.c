@@ -83,7 +83,7 @@ static const struct knob knobs[] = {
 	KNOB("machine", "reserve", reserve_bytes, KIND_BYTES, 0, BYTES_MAX, 1, "a size, as 5.8G"),
 	VM(dirty_ratio, KIND_U32, 0, 100, "0 to 100 (percent)"),
 	VM(dirty_background_ratio, KIND_U32, 0, 100, "0 to 100 (percent)"),
-	VM(dirty_bytes, KIND_BYTES, 2 * PAGE_SIZE, BYTES_MAX, "a size of at least 8192"),
+	VM(dirty_bytes, KIND_BYTES, 2ull * PAGE_SIZE, BYTES_MAX, "a size of at least 8192"),
 	VM(dirty_background_bytes, KIND_BYTES, 1, BYTES_MAX, "a size of at least 1"),
 	VM(dirty_writeback_centisecs, KIND_U32, 0, INT32_MAX, "0 to 2147483647"),
 	VM(dirty_expire_centisecs, KIND_U32, 0, INT32_MAX, "0 to 2147483647"),
@@ -232,7 +232,7 @@ static int refuse_key(const struct setting *s, struct err *e)
 	}
 	if (!strcmp(s->section, "machine")) {
 		known[count++] = "fs";
-		used += (size_t)snprintf(list + used, sizeof(list) - used, ", fs");
+		snprintf(list + used, sizeof(list) - used, ", fs");
 	}
 	near = err_nearest(s->key, known, count);
 	if (near)
@@ -366,7 +366,7 @@ static void gather(struct ini_section *to, const struct settings *s, const char 
 {
 	for (size_t i = 0; i < s->count; i++) {
 		const struct setting *one = &s->all[i];
-		bool ours = strcmp(one->section, section) || knob_find(section, one->key) ||
+		bool ours = strcmp(one->section, section) != 0 || knob_find(section, one->key) ||
 			    !strcmp(one->key, "mount");
 
 		if (ours || last_of(s, section, one->key) != one)

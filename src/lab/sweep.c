@@ -41,6 +41,7 @@ static int add_value(struct sweep_axis *a, const char *value, size_t len, struct
 	char *setting;
 
 	for (size_t i = 0; i < a->count; i++)
+		/* NOLINTNEXTLINE: each of the values so far is there */
 		if (strlen(a->values[i]) == len && !strncmp(a->values[i], value, len))
 			return err_set(e, NULL, 0, "-s %s=...: the value \"%s\" stands twice",
 				       a->key, a->values[i]);

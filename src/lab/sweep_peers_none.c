@@ -9,7 +9,7 @@ int peers_open(struct peers *p, struct err *e)
 	const char *size = getenv("OMPI_COMM_WORLD_SIZE");
 
 	*p = (struct peers){ .size = 1, .here = 1 };
-	if (!size || atoi(size) <= 1)
+	if (!size || strtol(size, NULL, 10) <= 1)
 		return 0;
 	err_set(e, NULL, 0, "this program was built without MPI: it can only run alone");
 	return -ENOSYS;

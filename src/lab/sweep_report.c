@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define CELL_MAX SWEEP_CELL_MAX
-#define ROW_MAX  (SWEEP_COLUMNS_MAX * CELL_MAX)
+#define ROW_MAX  ((size_t)SWEEP_COLUMNS_MAX * CELL_MAX)
 
 static const struct sweep_curve **curves_of_points(const struct sweep *s,
 						   const struct sweep_curves *c)

@@ -52,7 +52,7 @@ static const struct key keys[] = {
 	  "a size, as 500M" },
 	VM(dirty_ratio, KIND_U32, 0, 100, "0 to 100 (percent)"),
 	VM(dirty_background_ratio, KIND_U32, 0, 100, "0 to 100 (percent)"),
-	VM(dirty_bytes, KIND_BYTES, 2 * PAGE_SIZE, BYTES_MAX, "a size of at least 8192"),
+	VM(dirty_bytes, KIND_BYTES, 2ull * PAGE_SIZE, BYTES_MAX, "a size of at least 8192"),
 	VM(dirty_background_bytes, KIND_BYTES, 1, BYTES_MAX, "a size of at least 1"),
 	VM(dirty_writeback_centisecs, KIND_U32, 0, INT32_MAX, "0 to 2147483647 (1/100 s)"),
 	VM(dirty_expire_centisecs, KIND_U32, 0, INT32_MAX, "0 to 2147483647 (1/100 s)"),

@@ -39,7 +39,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define STACK_BYTES (256u * 1024)
+#define STACK_BYTES (256ul << 10)
 #define NO_CPU      (~0u)
 
 #define BASE_SLICE_NS 700000ull

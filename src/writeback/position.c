@@ -51,7 +51,7 @@ u64 position_cubic(u64 setpoint, u64 dirty, u64 limit)
 	assert(setpoint <= limit && limit <= PAGES_MAX && dirty <= PAGES_MAX);
 	x = ((s64)setpoint - (s64)dirty) * POSITION_ONE / (s64)((limit - setpoint) | 1);
 	if (x >= (s64)POSITION_ONE)
-		return 2 * POSITION_ONE;
+		return 2ull * POSITION_ONE;
 	if (x <= -(s64)POSITION_ONE)
 		return 0;
 	/* Shifts of negative numbers round down, as in Linux. */
@@ -64,7 +64,7 @@ static u64 strict_ratio(const struct position *at, u64 cubic)
 	u64 setpoint = limits_freerun(at->wb_thresh, at->wb_bg_thresh);
 
 	if (at->floor_in_position && at->wb_dirty < STRICT_FREE)
-		return min_u64(2 * cubic, 2 * POSITION_ONE);
+		return min_u64(2 * cubic, 2ull * POSITION_ONE);
 	if (at->wb_dirty >= at->wb_thresh || !setpoint || setpoint == at->wb_thresh)
 		return 0;
 	return min_u64(cubic, position_cubic(setpoint, at->wb_dirty, at->wb_thresh));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Which folios go when memory is needed (Linux writeback reference, section 11). */
 #include "rig.h"
+#include "world/sim.h"
 
 static struct block_run runs[FOLIO_MAX_RUNS];
 
@@ -272,6 +273,47 @@ static void test_a_large_folio_is_not_forced(void **state)
 	rig_close(r);
 }
 
+/* Who waits for memory goes on when pinned pages have landed, not at the end of his patience. */
+static void wait_for_progress(void *arg)
+{
+	struct cache *c = arg;
+
+	cache_wait_progress(c, cache_expect_progress(c), WORLD_NEVER);
+	assert_in_range(world_now(), 10 * NSEC_PER_MSEC, 11 * NSEC_PER_MSEC);
+}
+
+static void land_after_10_ms(void *arg)
+{
+	struct rig *r = rig_open(1024, 0);
+	struct folio *f = rig_folio(r, 0, 2);
+	struct task *waiter;
+
+	(void)arg;
+	folio_set_dirty(f, 0, 1);
+	assert_int_equal(folio_begin_writeback(f, false, runs), 1);
+	rig_put(r, f);
+	waiter = world_spawn("waiter", wait_for_progress, &r->cache);
+	world_sleep_until(10 * NSEC_PER_MSEC);
+	mapping_end_writeback(&r->m, 0, 1, 0);
+	world_join(waiter);
+	rig_close(r);
+}
+
+static void test_landed_pages_are_progress(void **state)
+{
+	struct sim_config c;
+	struct world *w;
+	char why[200] = "";
+
+	(void)state;
+	sim_config_init(&c);
+	w = sim_create(&c);
+	assert_non_null(w);
+	if (sim_run(w, land_after_10_ms, NULL, why, sizeof(why)))
+		fail_msg("%s", why);
+	sim_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +329,7 @@ int main(void)
 		cmocka_unit_test(test_drop_clean_takes_both_lists),
 		cmocka_unit_test(test_dirtyable_pages),
 		cmocka_unit_test(test_a_large_folio_is_not_forced),
+		cmocka_unit_test(test_landed_pages_are_progress),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

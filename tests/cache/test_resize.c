@@ -263,6 +263,56 @@ static void test_memory_is_bounded(void **state)
 	}
 }
 
+/* Who copies from a folio without its lock sees that it moved. */
+static void test_a_move_is_seen(void **state)
+{
+	struct rig *r = open_contents(1024, 0);
+	struct folio *f = stamped(r, 0, 3);
+	u32 frame = f->frame, seq, again;
+
+	(void)state;
+	assert_true(folio_look(f, &seq));
+	assert_true(folio_unchanged(f, seq));
+	assert_true(folio_move(f));
+	assert_int_not_equal(f->frame, frame);
+	assert_false(folio_unchanged(f, seq));
+	assert_true(folio_look(f, &again));
+	rig_put(r, f);
+	expect_stamped(r, 0);
+	rig_close(r);
+}
+
+/* Nor does a descriptor that went back to the system ever look as it did before. */
+static void test_a_descriptor_never_looks_the_same(void **state)
+{
+	struct rig *r = open_contents(8192, 0);
+	static u32 seen[8192];
+	u32 count = 0;
+	u64 left;
+
+	(void)state;
+	for (u64 page = 0; page < 8000; page++) {
+		struct folio *f = rig_folio(r, page, 0);
+
+		assert_int_equal(folio_id(&r->cache, f), page + 1);
+		assert_true(folio_look(f, &seen[page + 1]));
+		rig_put(r, f);
+	}
+	cache_reclaim(&r->cache, 8000);
+	assert_int_equal(cache_resize(&r->cache, 64, 0, &left), 0);
+	assert_int_equal(cache_resize(&r->cache, 8192, 0, &left), 0);
+	for (u64 page = 0; page < 8000; page++) {
+		struct folio *f = rig_folio(r, page, 0);
+		u32 seq;
+
+		assert_true(folio_look(f, &seq));
+		count += seq == seen[folio_id(&r->cache, f)];
+		rig_put(r, f);
+	}
+	assert_int_equal(count, 0);
+	rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -274,6 +324,8 @@ int main(void)
 		cmocka_unit_test(test_held_folios_stay),
 		cmocka_unit_test(test_descriptors_go_with_the_folios),
 		cmocka_unit_test(test_memory_is_bounded),
+		cmocka_unit_test(test_a_move_is_seen),
+		cmocka_unit_test(test_a_descriptor_never_looks_the_same),
 	};
 
 	return cmocka_run_group_tests_name("resize", tests, NULL, NULL);

@@ -453,6 +453,29 @@ static void test_towrite_is_what_was_dirty_in_the_range(void **state)
 	rig_close(r);
 }
 
+/* --- forgetting what the device knows better */
+
+static void test_forgetting_leaves_what_is_dirty(void **state)
+{
+	(void)state;
+	for (u32 shift = 0; shift <= 3; shift++) {
+		struct rig *r = rig_open(1024, shift);
+		struct folio *f = rig_folio(r, 0, 2);
+
+		folio_set_dirty(f, 1, 1);
+		folio_forget(f, 0, 3);
+		assert_false(folio_blocks_uptodate(f, 0, 1));
+		assert_true(folio_blocks_uptodate(f, 1, 1));
+		assert_false(folio_blocks_uptodate(f, 2, 1));
+		assert_true(folio_blocks_uptodate(f, 3, 1));
+		assert_false(folio_is_uptodate(f));
+		rig_expect(r, .debt = 1, .folio_dirty = 4, .pinned = 4, .dirtied = 1,
+			   .f_dirtied = 4);
+		rig_put(r, f);
+		rig_close(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -477,6 +500,7 @@ int main(void)
 		cmocka_unit_test(test_splitting_a_dirty_folio_changes_only_folio_levels),
 		cmocka_unit_test(test_splitting_with_dirt_on_both_sides_gives_nothing_free),
 		cmocka_unit_test(test_towrite_is_what_was_dirty_in_the_range),
+		cmocka_unit_test(test_forgetting_leaves_what_is_dirty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,6 +82,8 @@ static void do_truncate(struct store *s, struct model *m, struct rng *r)
 
 	if (rng_below(r, 2))
 		size = max_u64(size, m->size); /* keep it from being empty most of the time */
+	if (rng_below(r, 2))
+		size = round_down(size, 512);
 	assert_int_equal(store_truncate(s, size), 0);
 	if (size < m->size)
 		memset(m->bytes + size, 0, BYTES - size);

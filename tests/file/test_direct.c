@@ -178,6 +178,35 @@ RIG_TEST(test_random_mixture_against_an_array)
 	}
 }
 
+/* The same where the folio is larger than a leaf, and a read begins in a part that is valid. */
+RIG_TEST(test_a_read_into_what_was_forgotten)
+{
+	struct rig *r = rig_open("sluice");
+	struct file *f = rig_file(rig_inode(r, 4096), 0), *direct = rig_file(f->inode, FILE_DIRECT);
+	static u8 buf[8192];
+	struct file_loan *loan;
+	struct iovec iov;
+
+	rig_write(f, 0, 2 * MIB, 1);
+	assert_int_equal(rig_order(f, 0), 9);
+	assert_int_equal(file_borrow(f, 0, 4096, &iov, 1, 0, &loan), 4096);
+	rig_write(direct, MIB, MIB, 2);
+	assert_int_equal(rig_order(f, 0), 9);
+	rig_expect_bytes(f, 0, MIB, 1);
+	rig_expect_bytes(f, MIB, MIB, 2);
+	rig_write(direct, MIB, MIB, 3);
+	rig_expect_bytes(f, MIB - 4096, 4096, 1);
+	rig_expect_bytes(f, MIB + 4096, MIB - 4096, 3);
+	rig_write(direct, MIB, MIB, 4);
+	assert_int_equal(file_pread(f, buf, sizeof(buf), MIB - 4096), sizeof(buf));
+	assert_int_equal(buf[4095], rig_byte(MIB - 1, 1));
+	assert_int_equal(buf[4096], rig_byte(MIB, 4));
+	file_give_back(loan);
+	file_close(direct);
+	rig_drop(f);
+	rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +218,7 @@ int main(void)
 		cmocka_unit_test(test_alignment_and_ends),
 		cmocka_unit_test(test_errors_of_the_device),
 		cmocka_unit_test(test_random_mixture_against_an_array),
+		cmocka_unit_test(test_a_read_into_what_was_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -402,6 +402,119 @@ static void test_bad_stores(void **state)
 	free(b);
 }
 
+/* What is cached over a hole, and clean, has no room yet, however it is written. */
+static void test_full_in_a_cached_hole(void **state)
+{
+	struct backing *b = backing_new(0, 1);
+	struct real r;
+	struct file *f;
+
+	(void)state;
+	real_start(&r, no_paths, 16 * MIB);
+	f = open_over(&r, &all_ops, b);
+	assert_int_equal(file_truncate(f, MIB), 0);
+	for (u64 block = 0; block < 16; block++)
+		expect_byte(f, 0, block * BLOCK);
+	assert_int_equal(write_bytes(f, 1, BLOCK, 3 * BLOCK), BLOCK);
+	assert_int_equal(write_bytes(f, 2, BLOCK, 4 * BLOCK), -ENOSPC);
+	assert_int_equal(write_bytes(f, 3, BLOCK, 3 * BLOCK), BLOCK);
+	assert_int_equal(file_fsync(f, false), 0);
+	assert_int_equal(b->overruns, 0);
+	drop(f);
+	real_end(&r);
+	free(b);
+}
+
+/* A file that was cut has to ask for room again. */
+static void test_full_after_a_cut(void **state)
+{
+	struct backing *b = backing_new(0, 8);
+	struct real r;
+	struct file *f;
+
+	(void)state;
+	real_start(&r, no_paths, 16 * MIB);
+	f = open_over(&r, &all_ops, b);
+	assert_int_equal(write_bytes(f, 1, 8 * BLOCK, 0), 8 * BLOCK);
+	assert_int_equal(file_truncate(f, BLOCK), 0);
+	assert_int_equal(b->room, 7);
+	b->room = 2; /* others were faster */
+	assert_int_equal(write_bytes(f, 2, 4 * BLOCK, BLOCK), 2 * BLOCK);
+	assert_int_equal(write_bytes(f, 2, BLOCK, 3 * BLOCK), -ENOSPC);
+	assert_int_equal(file_fsync(f, false), 0);
+	assert_int_equal(b->overruns, 0);
+	drop(f);
+	real_end(&r);
+	free(b);
+}
+
+/* A flush that failed is owed: every sync asks for it, and says so, until the data is given up. */
+static int flush_error;
+static u32 flushes;
+
+static int counted_flush(void *ctx)
+{
+	(void)ctx;
+	flushes++;
+	return flush_error;
+}
+
+static void test_a_failed_flush_is_owed(void **state)
+{
+	struct backing *b = backing_new(0, STORE_BYTES / BLOCK);
+	struct store_backing ops = all_ops;
+	struct real r;
+	struct file *f;
+
+	(void)state;
+	ops.flush = counted_flush;
+	flush_error = -EIO;
+	real_start(&r, no_paths, 16 * MIB);
+	f = open_over(&r, &ops, b);
+	assert_int_equal(write_bytes(f, 1, BLOCK, 0), BLOCK);
+	assert_int_equal(file_fsync(f, false), -EIO);
+	flush_error = 0; /* what it lost does not come back by that */
+	assert_int_equal(engine_sync(r.e), -EIO);
+	assert_int_equal(engine_sync(r.e), -EIO);
+	assert_int_equal(file_fsync(f, false), -EIO);
+	assert_int_equal(inode_forget(file_inode(f)), 0);
+	assert_int_equal(write_bytes(f, 2, BLOCK, 0), BLOCK);
+	assert_int_equal(file_fsync(f, false), 0);
+	assert_int_equal(engine_sync(r.e), 0);
+	drop(f);
+	real_end(&r);
+	free(b);
+}
+
+/* What went past the cache is not safe before a flush either; nobody flushes twice. */
+static void test_a_direct_write_is_flushed(void **state)
+{
+	static u8 bytes[BLOCK] __attribute__((aligned(BLOCK)));
+	struct backing *b = backing_new(4 * BLOCK, STORE_BYTES / BLOCK);
+	struct store_backing ops = all_ops;
+	struct file *f, *direct;
+	struct real r;
+
+	(void)state;
+	ops.flush = counted_flush;
+	flush_error = 0;
+	real_start(&r, no_paths, 16 * MIB);
+	f = open_over(&r, &ops, b);
+	assert_int_equal(file_open(file_inode(f), FILE_DIRECT, &direct), 0);
+	flushes = 0;
+	assert_int_equal(engine_sync(r.e), 0);
+	assert_int_equal(flushes, 0);
+	assert_int_equal(file_pwrite(direct, bytes, BLOCK, BLOCK), BLOCK);
+	assert_int_equal(engine_sync(r.e), 0);
+	assert_int_equal(flushes, 1);
+	assert_int_equal(engine_sync(r.e), 0);
+	assert_int_equal(flushes, 1);
+	file_close(direct);
+	drop(f);
+	real_end(&r);
+	free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -414,6 +527,10 @@ int main(void)
 		cmocka_unit_test(test_no_truncate),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_bad_stores),
+		cmocka_unit_test(test_full_in_a_cached_hole),
+		cmocka_unit_test(test_full_after_a_cut),
+		cmocka_unit_test(test_a_failed_flush_is_owed),
+		cmocka_unit_test(test_a_direct_write_is_flushed),
 	};
 
 	return cmocka_run_group_tests_name("real_space", tests, NULL, NULL);

@@ -258,6 +258,79 @@ RIG_TEST(test_each_way_to_be_safe_flushes_the_device)
 	rig_close(r);
 }
 
+/* The flush comes when everything has landed, or it would be for nothing. */
+struct order {
+	u32 writes, flushes, written_at_flush;
+};
+
+static int note_order(void *ctx, const struct io *io)
+{
+	struct order *o = ctx;
+
+	o->writes += io->op == IO_WRITE;
+	if (io->op == IO_FLUSH) {
+		o->flushes++;
+		o->written_at_flush = o->writes;
+	}
+	return 0;
+}
+
+RIG_TEST(test_the_flush_comes_last)
+{
+	struct rig *r = rig_open("sluice");
+	struct file *f = rig_file(rig_inode(r, 4096), 0);
+	struct order o = { 0 };
+
+	device_set_fault(r->d, note_order, &o);
+	rig_write(f, 0, MIB, 1);
+	assert_int_equal(file_fsync(f, false), 0);
+	assert_int_equal(o.flushes, 1);
+	assert_true(o.writes >= 1);
+	assert_int_equal(o.written_at_flush, o.writes);
+	rig_drop(f);
+	rig_close(r);
+}
+
+/* What is dirtied again while it is being written is not safe when that has landed. */
+RIG_TEST(test_a_page_dirtied_in_flight_is_synced)
+{
+	struct rig *r = rig_open("sluice");
+	struct file *f = rig_file(rig_inode(r, 4096), 0);
+	struct ledger *l = &f->inode->m.ledger;
+
+	rig_write(f, 0, 64 * KIB, 1);
+	assert_int_equal(file_sync_range(f, 0, 0, FILE_WRITE), 0);
+	assert_int_equal(ledger_level(l, LEVEL_IN_FLIGHT), 16);
+	rig_write(f, 8 * KIB, 4 * KIB, 2);
+	assert_int_equal(ledger_level(l, LEVEL_IN_FLIGHT), 16);
+	assert_int_equal(ledger_level(l, LEVEL_DEBT), 1);
+	assert_int_equal(file_fsync(f, false), 0);
+	assert_int_equal(ledger_level(l, LEVEL_DEBT), 0);
+	assert_int_equal(ledger_level(l, LEVEL_IN_FLIGHT), 0);
+	rig_expect_stored(f->inode, 8 * KIB, 4 * KIB, 2);
+	rig_drop(f);
+	rig_close(r);
+}
+
+/* A file whose write failed when it had left the lists as clean is written again by and by. */
+RIG_TEST(test_what_failed_is_written_again_unasked)
+{
+	struct rig *r = rig_open("sluice");
+	struct file *f = rig_file(rig_inode(r, 4096), 0);
+	struct ledger *l = &f->inode->m.ledger;
+
+	r->write_error = -EIO;
+	r->failures = 1;
+	rig_write(f, 0, 4 * KIB, 1);
+	world_sleep_until(40 * NSEC_PER_SEC); /* it is written when it is 30 s old */
+	assert_int_equal(r->failures, 0);
+	world_sleep_until(200 * NSEC_PER_SEC);
+	assert_int_equal(ledger_level(l, LEVEL_DEBT), 0);
+	rig_expect_stored(f->inode, 0, 4 * KIB, 1);
+	rig_drop(f);
+	rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +345,9 @@ int main(void)
 		cmocka_unit_test(test_sync_writes_all_files),
 		cmocka_unit_test(test_sync_range_does_what_it_is_asked),
 		cmocka_unit_test(test_destroying_writes_back),
+		cmocka_unit_test(test_the_flush_comes_last),
+		cmocka_unit_test(test_a_page_dirtied_in_flight_is_synced),
+		cmocka_unit_test(test_what_failed_is_written_again_unasked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,29 @@ RIG_TEST(test_truncation_waits_for_what_is_in_flight)
 	rig_close(r);
 }
 
+/* Down to the last block: the smallest that can be cut off of a folio. */
+RIG_TEST(test_one_dirty_block_is_cut_off)
+{
+	static const u32 sizes[] = { 512, 1024, 4096 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct rig *r = rig_open("linux-7.4");
+		struct file *f = rig_file(rig_inode(r, sizes[i]), 0);
+		struct ledger *l = &f->inode->m.ledger;
+
+		rig_write(f, 0, 8192, 1); /* one folio of two pages */
+		assert_int_equal(rig_order(f, 0), 1);
+		assert_int_equal(inode_truncate(f->inode, 4096 + (4096 - sizes[i])), 0);
+		assert_int_equal(ledger_level(l, LEVEL_DEBT), sizes[i] < 4096 ? 2 : 1);
+		assert_int_equal(ledger_total(l, TOTAL_PAGES_CANCELLED), sizes[i] < 4096 ? 0 : 1);
+		assert_int_equal(file_fsync(f, false), 0);
+		assert_int_equal(r->logged, 1);
+		assert_int_equal(r->log[0].length, 8192 - sizes[i]);
+		rig_drop(f);
+		rig_close(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +162,7 @@ int main(void)
 		cmocka_unit_test(test_lengthening_makes_a_hole),
 		cmocka_unit_test(test_laid_out_space_is_read),
 		cmocka_unit_test(test_truncation_waits_for_what_is_in_flight),
+		cmocka_unit_test(test_one_dirty_block_is_cut_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -361,6 +361,29 @@ RIG_TEST(test_file_sync)
 	rig_close(r);
 }
 
+/* Who copies from a folio without its lock sees that it was written to. */
+RIG_TEST(test_a_write_is_seen)
+{
+	struct rig *r = rig_open("sluice");
+	struct file *f = rig_file(rig_inode(r, 4096), 0);
+	struct folio *folio;
+	u32 seq;
+
+	rig_write(f, 0, 16 * KIB, 1);
+	for (u8 version = 2; version < 4; version++) {
+		folio = mapping_find(&f->inode->m, 0);
+		assert_non_null(folio);
+		assert_true(folio_look(folio, &seq));
+		assert_true(folio_unchanged(folio, seq));
+		rig_write(f, 4 * KIB, 4 * KIB, version);
+		assert_false(folio_unchanged(folio, seq));
+		folio_unpin(&r->e->cache, folio);
+		assert_int_equal(file_fsync(f, false), 0); /* the next one meets a clean folio */
+	}
+	rig_drop(f);
+	rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +406,7 @@ int main(void)
 		cmocka_unit_test(test_the_last_byte),
 		cmocka_unit_test(test_nothing_to_write_and_reads_past_the_end),
 		cmocka_unit_test(test_file_sync),
+		cmocka_unit_test(test_a_write_is_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ledger/ledger.h"
+#include "world/lock.h"
 #include <cmocka.h>
 
 static void test_a_new_book_is_empty(void **state)
@@ -81,6 +82,36 @@ static void test_the_peak_is_the_largest_level_since_its_reset(void **state)
 	assert_int_equal(ledger_peak(&l, LEVEL_PINNED), 7);
 }
 
+/* The books of a file, its device and the cache, as transitions of state post to them. */
+static void test_several_books_at_once(void **state)
+{
+	static const s32 changes[] = { 5, -2, 1, 3, -7, 6 };
+	static const u64 levels[] = { 5, 3, 4, 7, 0, 6 }, peaks[] = { 5, 5, 5, 7, 7, 7 };
+	struct ledger_entry e = { 0 };
+	struct ledger file, device, cache;
+	struct ledger *books[] = { &file, &device, NULL, &cache };
+	struct spinlock lock;
+
+	(void)state;
+	spin_init(&lock, RANK_NONE);
+	ledger_init(&file);
+	ledger_init(&device);
+	ledger_init(&cache);
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		e.level[LEVEL_PINNED] = changes[i];
+		e.total[TOTAL_MAX - 1] = 3;
+		ledger_post_all(books, ARRAY_SIZE(books), &e, &lock);
+		for (size_t b = 0; b < ARRAY_SIZE(books); b++) {
+			if (!books[b])
+				continue;
+			assert_int_equal(ledger_level(books[b], LEVEL_PINNED), levels[i]);
+			assert_int_equal(ledger_peak(books[b], LEVEL_PINNED), peaks[i]);
+			assert_int_equal(ledger_total(books[b], TOTAL_MAX - 1), 3 * (i + 1));
+			assert_int_equal(ledger_level(books[b], LEVEL_DEBT), 0);
+		}
+	}
+}
+
 static void test_names(void **state)
 {
 	(void)state;
@@ -102,6 +133,7 @@ int main(void)
 		cmocka_unit_test(test_an_entry_changes_what_it_names_and_nothing_else),
 		cmocka_unit_test(test_the_peak_is_the_largest_level_since_its_reset),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_several_books_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,8 @@
 
     run.py check        what must pass before a change is taken
     run.py soak         the tests with SLUICE_SOAK=1 in the environment: those that
-                        draw their cases at random draw many more
+                        draw their cases at random draw many more; some under valgrind;
+                        what clang-tidy and cppcheck say
 
 Everything it writes goes below build-check/. The last line is
 "N passed, N failed, N skipped"; the exit status is 1 if anything failed.
@@ -32,6 +33,9 @@ SMALL = re.compile(r'^(?!.*/published_)')
 THREADED = re.compile(r'^world/|/real(_|$)')
 WORLD = re.compile(r'^world/')
 FUZZED = re.compile(r'/fuzz_')
+# Without fibers, whose stacks valgrind does not know, without threads, which it runs in turn, and
+# without long double, which it computes in 64 bits.
+VALGRINDED = re.compile(r'^(base|cache|ledger)/(?!real_|fuzz_|hist$|reclaim$|memory$)|^job/parse$')
 
 # name, compiler, options, the tests to run in it (None: it need only build)
 BUILDS = [
@@ -191,6 +195,24 @@ def build_and_test(total, build, soak):
             total.add(result[1])
 
 
+def valgrind(total):
+    """Some tests of the first build once more."""
+    folder = os.path.join(WORK, BUILDS[0][0])
+    for t in tests_of(folder):
+        if VALGRINDED.search(t['name']):
+            result = program('valgrind ' + t['name'],
+                             ['valgrind', '-q', '--error-exitcode=99', '--leak-check=full',
+                              '--errors-for-leak-kinds=definite',
+                              '--show-leak-kinds=definite'] + t['cmd'],
+                             environment(**t['env']), None, t['workdir'] or folder)
+            report(*result)
+            total.add(result[1])
+
+
+def lint(total):
+    step(total, 'lint', *run([sys.executable, 'tests/run/lint.py'], environment()))
+
+
 def agree(total):
     programs = [os.path.join(WORK, name, 'sluice') for name in AGREEING]
     if all(os.path.exists(path) for path in programs):  # else a build has failed already
@@ -216,6 +238,8 @@ def tidy(total):
         result = program(name, [sys.executable, script], env)
         report(*result)
         total.add(result[1])
+    step(total, 'faults to put in', *run([sys.executable, 'tests/mutate/mutate.py', '--verify'],
+                                         env))
 
 
 def main():
@@ -233,6 +257,9 @@ def main():
             build_and_test(total, build, what == 'soak')
     if what == 'check':
         agree(total)
+    else:
+        valgrind(total)
+        lint(total)
     shutil.rmtree(temporary, ignore_errors=True)
     for name, reason in total.skipped:
         say('skipped: %s (%s)' % (name, reason))

@@ -187,6 +187,8 @@ def every_source_is_built(tree):
             continue
         build = tree.text(folder + '/meson.build')
         entry = name[:-2] if folder == 'bench' else name
+        if folder.startswith('tests/') and name.startswith('fuzz_'):
+            entry = folder[6:] + '/' + name[5:-2]
         if "'%s'" % entry not in build and "'%s'" % name not in build:
             yield '%s: not in %s/meson.build' % (path, folder)
 

@@ -547,6 +547,7 @@ static void signalled(void *arg)
 static void signal_body(void *arg)
 {
 	struct task *t[3];
+	u32 sequence;
 
 	(void)arg;
 	mutex_init(&mutex, RANK_NONE);
@@ -555,7 +556,10 @@ static void signal_body(void *arg)
 	for (unsigned i = 0; i < 3; i++)
 		t[i] = world_spawn("signalled", signalled, (void *)(uintptr_t)i);
 	world_sleep_until(MS);
+	sequence = atomic_load(&turned.sequence);
 	cond_signal(&turned);
+	/* who has noted it and is not asleep yet finds it changed */
+	assert_int_not_equal(atomic_load(&turned.sequence), sequence);
 	world_sleep_until(2 * MS);
 	expect_order("a");
 	cond_broadcast(&turned);
