@@ -83,8 +83,8 @@ static const struct fuse_lowlevel_ops operations = {
 
 /* --- the beginning */
 
-/* Each node and each cached file holds descriptors: as many as we may have. */
-static void raise_limit(void)
+/* Each node and each cached file holds descriptors: as many as we may have. Returns how many. */
+static u64 raise_limit(void)
 {
 	struct rlimit r;
 	FILE *f = fopen("/proc/sys/fs/nr_open", "re");
@@ -94,15 +94,14 @@ static void raise_limit(void)
 		most = 0;
 	if (f)
 		fclose(f);
-	if (!geteuid() && most) {
-		r = (struct rlimit){ most, most };
-		if (!setrlimit(RLIMIT_NOFILE, &r))
-			return;
-	}
-	if (!getrlimit(RLIMIT_NOFILE, &r)) {
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
+	r = (struct rlimit){ most, most };
+	if (most && !setrlimit(RLIMIT_NOFILE, &r)) /* only root may */
+		return most;
+	if (getrlimit(RLIMIT_NOFILE, &r))
+		return 1024;
+	r.rlim_cur = r.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &r);
+	return r.rlim_cur;
 }
 
 static int open_source(struct mount *m, const char *source, struct err *e)
@@ -224,12 +223,13 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	m->lazy_replace = c->lazy_replace;
 	m->source_fd = m->root.fd = -1;
 	mutex_init(&m->lock, RANK_NONE);
+	cond_init(&m->crowded);
 	list_init(&m->lingering);
 	list_init(&m->handles);
 	list_init(&m->root.lingering);
 	signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	raise_limit();
+	m->nodes_max = raise_limit() / 8; /* the table of paths takes up to three quarters */
 	rc = find_mountpoint(m, c->mountpoint, e);
 	if (!rc)
 		rc = open_source(m, c->source, e);
@@ -307,7 +307,7 @@ int mount_serve(struct mount *m)
 	struct signal_task t = { .mount = m, .server = gettid() };
 	struct sigaction wake = { .sa_handler = interrupt };
 	struct world world, *before = world_current;
-	struct task *task;
+	struct task *task, *trimmer;
 	int rc = -ENOMEM;
 
 	sigaction(SIGUSR1, &wake, NULL); /* without SA_RESTART */
@@ -315,10 +315,15 @@ int mount_serve(struct mount *m)
 	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 	world_init_real(&world, HZ);
 	world_bind(&world);
+	trimmer = world_spawn("trimmer", nodes_trim, m);
 	task = world_spawn("signals", take_signals, &t);
-	if (task) {
+	if (task && trimmer)
 		rc = loop(m);
-		atomic_store(&t.ended, true);
+	nodes_end(m);
+	if (trimmer)
+		world_join(trimmer);
+	atomic_store(&t.ended, true);
+	if (task) {
 		kill(getpid(), SIGTERM);
 		world_join(task);
 	}

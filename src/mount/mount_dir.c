@@ -97,6 +97,8 @@ static size_t put(fuse_req_t req, struct node *n, const struct dirent *entry, ch
 	struct mount *m = mount_of(req);
 	size_t size;
 
+	if (plus && nodes_crowded(m)) /* who wants more of it will ask */
+		return fuse_add_direntry_plus(req, buf, left, entry->d_name, &e, entry->d_off);
 	if (!plus)
 		return fuse_add_direntry(req, buf, left, entry->d_name, &st, entry->d_off);
 	if (!is_dots(entry->d_name) && name_lookup(m, n, entry->d_name, &e)) {

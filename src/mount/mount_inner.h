@@ -60,6 +60,10 @@ struct mount {
 		left; /* it was unmounted, but the session did not end: libfuse would complain */
 	struct mutex lock; /* protects the nodes and the lists; not held over I/O of data */
 	struct list_node lingering, handles;
+	u64 nodes, nodes_max;
+	struct cond crowded; /* nodes are more than nodes_max, or `ended` */
+	bool ended;
+	u32 hand; /* the bucket to look for nodes that can go */
 	struct node *bucket[NODE_BUCKETS];
 };
 
@@ -106,6 +110,10 @@ void node_changed(struct node *n);
 void node_set_mtime(struct node *n, const struct timespec *t);
 /* Gives the source the times of what is written by now. */
 void nodes_settle(struct mount *m, bool all);
+/* A task that keeps the number of nodes down, until nodes_end(). */
+void nodes_trim(void *mount);
+void nodes_end(struct mount *m);
+bool nodes_crowded(struct mount *m);
 /* Closes all. The files are closed and written. */
 void nodes_close(struct mount *m);
 

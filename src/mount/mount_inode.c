@@ -10,13 +10,20 @@
  * written. So a node remembers the times until the data is on the source, and then sets them there.
  * One that is forgotten earlier lingers without lookups, in a list that is looked through a
  * little at each forgetting, and as a whole by a sync and at the end.
+ *
+ * The kernel forgets only what it needs the memory of, and we may have fewer descriptors than it
+ * has memory. So when there are many, a task of its own goes around the table and asks the kernel
+ * to drop names; what is not in use is forgotten then. It must be a task of its own, since the
+ * kernel takes the lock of the folder, which the request that we serve may hold.
  */
 #include "mount/mount_inner.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define SETTLED_MAX 4 /* lingering nodes looked at in one call */
+#define TRIM_BATCH  64
+#define TRIM_NS     (1 * NSEC_PER_MSEC) /* until what was asked for is forgotten */
+#define SETTLED_MAX 4                   /* lingering nodes looked at in one call */
 
 static s64 nanoseconds(const struct timespec *t)
 {
@@ -126,6 +133,7 @@ static void node_free(struct mount *m, struct node *n)
 
 	assert(*at == n && !n->lookups);
 	*at = n->next;
+	m->nodes--;
 	list_del(&n->lingering);
 	close(n->fd);
 	free(n);
@@ -152,6 +160,8 @@ static void settle_lingering(struct mount *m, u32 most)
 int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 {
 	struct node **at, *n;
+	bool made = false;
+	u64 crowd;
 
 	if (fstatat(fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) {
 		int rc = -errno;
@@ -182,13 +192,20 @@ int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 		list_init(&n->lingering);
 		*at = n;
 		fd = -1;
+		made = true;
+		if (++m->nodes > m->nodes_max)
+			cond_signal(&m->crowded);
 	}
 	n->lookups++;
+	crowd = made ? m->nodes : 0;
 	list_del(&n->lingering);
 	mutex_unlock(&m->lock);
 	if (fd >= 0)
 		close(fd);
 	*out = n;
+	if (crowd > 2 * m->nodes_max)
+		world_sleep_until(world_now() +
+				  TRIM_NS); /* let them be forgotten faster than found */
 	return node_stat(m, n, st);
 }
 
@@ -204,6 +221,91 @@ void node_forget(struct mount *m, struct node *n, u64 lookups)
 	else if (!n->lookups)
 		list_add_tail(&m->lingering, &n->lingering);
 	settle_lingering(m, SETTLED_MAX);
+	mutex_unlock(&m->lock);
+}
+
+/* --- keeping them few */
+
+struct name {
+	fuse_ino_t folder;
+	char text[NAME_MAX + 1];
+};
+
+/* Where a node is now; false: it has no name, or one in a folder that the kernel doesn't know. */
+static bool name_of(struct mount *m, const struct node *n, struct name *out)
+{
+	char proc[PROC_PATH_MAX], path[PATH_MAX + 1], *slash;
+	ssize_t length = readlink(proc_path(proc, n->fd), path, sizeof(path) - 1);
+	struct node *folder;
+	struct stat st;
+
+	path[length > 0 ? length : 0] = 0;
+	slash = strrchr(path, '/');
+	if (!slash || slash == path || strlen(slash + 1) > NAME_MAX)
+		return false;
+	*slash = 0;
+	snprintf(out->text, sizeof(out->text), "%s", slash + 1);
+	if (stat(path, &st))
+		return false;
+	folder = *slot_of(m, st.st_dev, st.st_ino);
+	out->folder = st.st_dev == m->root.dev && st.st_ino == m->root.ino ? FUSE_ROOT_ID
+									   : (fuse_ino_t)folder;
+	return out->folder;
+}
+
+/* The names of some nodes, from the hand on. */
+static u32 some_names(struct mount *m, struct name names[TRIM_BATCH])
+{
+	u32 count = 0;
+
+	for (u32 i = 0; i < NODE_BUCKETS && count < TRIM_BATCH; i++) {
+		struct node *n = m->bucket[m->hand];
+
+		for (; n && count < TRIM_BATCH; n = n->next)
+			count += n->lookups && !S_ISDIR(n->kind) && name_of(m, n, &names[count]);
+		m->hand = (m->hand + 1) % NODE_BUCKETS;
+	}
+	return count;
+}
+
+void nodes_trim(void *mount)
+{
+	struct mount *m = mount;
+	struct name names[TRIM_BATCH];
+	u32 count;
+
+	mutex_lock(&m->lock);
+	while (!m->ended) {
+		if (m->nodes <= m->nodes_max) {
+			cond_wait(&m->crowded, &m->lock);
+			continue;
+		}
+		count = some_names(m, names);
+		mutex_unlock(&m->lock);
+		for (u32 i = 0; i < count; i++)
+			fuse_lowlevel_notify_inval_entry(m->session, names[i].folder, names[i].text,
+							 strlen(names[i].text));
+		world_sleep_until(world_now() + TRIM_NS);
+		mutex_lock(&m->lock);
+	}
+	mutex_unlock(&m->lock);
+}
+
+bool nodes_crowded(struct mount *m)
+{
+	bool crowded;
+
+	mutex_lock(&m->lock);
+	crowded = m->nodes > m->nodes_max;
+	mutex_unlock(&m->lock);
+	return crowded;
+}
+
+void nodes_end(struct mount *m)
+{
+	mutex_lock(&m->lock);
+	m->ended = true;
+	cond_signal(&m->crowded);
 	mutex_unlock(&m->lock);
 }
 

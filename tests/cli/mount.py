@@ -10,6 +10,7 @@ import mmap
 import multiprocessing
 import os
 import random
+import resource
 import shutil
 import signal
 import sqlite3
@@ -70,11 +71,11 @@ class Rig:
         os.mkdir(path)
         return path
 
-    def serve(self, options='memory=64M', source=None, env=None):
+    def serve(self, options='memory=64M', source=None, env=None, before=None):
         """Starts it in the foreground; returns the process once the folder is served."""
         child = subprocess.Popen([SLUICE, 'mount', '-f', '-o', options, source or self.source,
                                   self.mount], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, env=env)
+                                 stderr=subprocess.PIPE, env=env, preexec_fn=before)
         self.children.append(child)
         self.mounts.append(self.mount)
         while not is_mounted(self.mount):
@@ -486,6 +487,22 @@ def test_holes_are_seen_over_dirty_data():
             equal(os.lseek(f.fileno(), MIB, os.SEEK_HOLE), MIB + 4096)
             fallocate(f.fileno(), 3, MIB, 4096)
             equal(os.pread(f.fileno(), 4, MIB), bytes(4))
+
+
+def test_more_files_than_descriptors():
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (2048, 2048))
+
+    with rig() as r:
+        child = r.serve('memory=32M,idle_files=16', before=few)
+        for i in range(3000):
+            write_file(os.path.join(r.mount, '%04d' % i), b'%d' % i)
+        with os.scandir(r.mount) as entries:
+            equal(sum(e.stat().st_size for e in entries), 10 + 2 * 90 + 3 * 900 + 4 * 2000)
+        equal(read_file(os.path.join(r.mount, '0007')), b'7')
+        sh('umount', r.mount)
+        equal(ends(child), '')
+        equal(read_file(os.path.join(r.source, '2999')), b'2999')
 
 
 # --- whose files
