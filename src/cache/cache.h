@@ -98,11 +98,11 @@ struct mapping {
 	struct index index;
 	/* As leaf.frames, for the whole file: page p in frames + p, of folio ids + (p >> order). */
 	u32 frames, ids, order;
-	u64 pages;             /* cached */
-	u64 write_cursor;      /* where the next cyclic write-out starts (writeback_index) */
-	u64 in_flight;         /* pages; 0: no page has the writeback tag */
-	u64 failures;          /* writes to the device that failed, ever */
-	_Atomic u32 error_seq; /* what failed, in a cache that forgets; see error_seq.h */
+	u64 pages;                /* cached */
+	_Atomic u64 write_cursor; /* where the next cyclic write-out starts (writeback_index) */
+	u64 in_flight;            /* pages; 0: no page has the writeback tag */
+	u64 failures;             /* writes to the device that failed, ever */
+	_Atomic u32 error_seq;    /* what failed, in a cache that forgets; see error_seq.h */
 	int error; /* of the first write-out that failed; 0: no page has the failed tag */
 	struct ledger ledger;
 	struct ledger *books[MAPPING_BOOKS]; /* the mapping's own, its device's, the cache's */

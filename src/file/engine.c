@@ -292,8 +292,10 @@ u64 engine_drop_caches(struct engine *e)
 	list_for_each (n, &e->inodes) {
 		struct inode *inode = list_entry(n, struct inode, all);
 
+		spin_lock(&inode->m.tree_lock);
 		if (!inode->m.pages) /* Linux drops the inode, and with it where a pass stopped */
 			inode->m.write_cursor = 0;
+		spin_unlock(&inode->m.tree_lock);
 	}
 	mutex_unlock(&e->inodes_lock);
 	return dropped;

@@ -47,7 +47,7 @@ struct ring {
 struct trace {
 	u64 serial;           /* of all traces of the process: no two are alike */
 	u32 size;             /* slots of a ring, a power of two */
-	bool has;             /* world_has_ticks() */
+	bool has;             /* world_has_ticks(); immutable, as are size and sink */
 	u64 ticks;            /* at the start, the two clocks */
 	u64 now_ns;           /* ... */
 	u64 last_ns;          /* time of the event that was read last */
@@ -286,13 +286,18 @@ ssize_t trace_read(struct trace_slot *slot, struct trace_event *out, size_t coun
 
 /* --- starting and stopping */
 
-static struct trace *make_trace(struct trace_slot *slot, u32 size)
+/* What a writer reads of a trace is set here once: one may still be at it when it starts anew. */
+static struct trace *make_trace(struct trace_slot *slot, u32 size,
+				void (*sink)(void *ctx, const struct trace_event *e), void *ctx)
 {
 	struct trace *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
 	t->size = size;
+	t->sink = sink;
+	t->sink_ctx = ctx;
+	t->has = world_has_ticks();
 	spin_init(&t->lock, RANK_NONE);
 	spin_lock(&traces_lock);
 	t->serial = ++last_serial;
@@ -313,7 +318,7 @@ static int start(struct trace_slot *slot, u32 size,
 	while (t && (t->size != size || t->sink))
 		t = t->next;
 	if (!t)
-		t = make_trace(slot, size);
+		t = make_trace(slot, size, sink, ctx);
 	if (!t || world_at_task_end(thread_ends))
 		return -ENOMEM;
 	for (u32 i = 0; i < atomic_load(&t->count); i++) {
@@ -321,11 +326,8 @@ static int start(struct trace_slot *slot, u32 size,
 
 		r->tail = atomic_load(&r->head);
 	}
-	t->sink = sink;
-	t->sink_ctx = ctx;
 	t->lost = 0;
 	atomic_store(&t->homeless, 0);
-	t->has = world_has_ticks();
 	t->ticks = world_ticks(t->has);
 	t->now_ns = t->last_ns = world_now();
 	atomic_fetch_add(&trace_word, 1u << 16);
