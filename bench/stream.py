@@ -24,7 +24,9 @@ ROUNDS = int(os.environ.get('SLUICE_BENCH_ROUNDS', '5'))
 SIZE_MIB = int(os.environ.get('SLUICE_BENCH_MIB', '4096'))
 TICKS = os.sysconf('SC_CLK_TCK')
 JOB = '[stream]\nfilename=%s\nsize=%dM\nrw=%s\nbs=%s\nthread\n%s\n'
-OURS = ['--engine', 'sluice', '--memory', '256M', '-s', 'read_ahead_kb=4096']
+# A fifth of so small a cache would be dirty data of some 30 ms: less than writers can be paced by.
+OURS = ['--engine', 'sluice', '--memory', '512M', '-s', 'vm.dirty_ratio=70', '-s',
+        'read_ahead_kb=4096']
 
 
 def kernel_threads_s():
