@@ -22,6 +22,7 @@
 
 #include "base/types.h"
 #include "world/epoch.h"
+#include "world/world.h"
 #include <stdatomic.h>
 
 struct cache;
@@ -161,8 +162,11 @@ static inline void folio_mark_accessed(struct folio *f)
 {
 	u8 uses = atomic_load_explicit(&f->uses, memory_order_relaxed);
 
-	if (uses < FOLIO_HOT)
-		atomic_store_explicit(&f->uses, (u8)(uses + 1), memory_order_relaxed);
+	if (uses >= FOLIO_HOT)
+		return;
+	atomic_store_explicit(&f->uses, (u8)(uses + 1), memory_order_relaxed);
+	if (uses + 1 == FOLIO_HOT)
+		world_spend(COST_ACTIVATE, 1);
 }
 
 /* Whether it is hot; if so, leaves it `uses`. */

@@ -81,6 +81,7 @@ static inline struct readahead_limits limits_for(struct inode *inode)
 		.eof_page = pages_of(size_now(inode)),
 		.io_pages = inode->wb->io_pages,
 		.file_order = inode_policy(inode)->readahead == READAHEAD_FILE_ORDER,
+		.congested = device_is_congested(inode->wb->device),
 	};
 }
 

@@ -270,8 +270,8 @@ void read_note_end(struct read *r)
 static ssize_t read_cached(struct read *r, size_t length)
 {
 	struct inode *inode = r->file->inode;
-	bool locks = inode_policy(inode)->write_lock == WRITE_LOCK_INODE &&
-		     inode->wb->all->fs->readers_wait;
+	bool locks =
+		inode_policy(inode)->write_lock == WRITE_LOCK_INODE && inode->wb->fs->readers_wait;
 	u64 offset = r->position;
 	int rc = 0;
 

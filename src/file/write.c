@@ -18,12 +18,18 @@
 
 #define SMALL_WRITE_FACTOR 4 /* a folio at least so many times the write is large */
 
+/* Whether writes make single pages: by the policy, or because they go through to a FUSE server. */
+static bool makes_pages(const struct mapping *m, const struct policy *p)
+{
+	return p->write_order == WRITE_ORDER_ZERO || !device_caches_writes(store_device(m->store));
+}
+
 /* The order a write of that many bytes makes a folio of (2.3). */
 static unsigned order_of_write(const struct mapping *m, const struct policy *p, u64 bytes)
 {
 	unsigned order = bytes < 2ull * PAGE_SIZE ? 0 : ilog2(bytes) - PAGE_SHIFT;
 
-	return p->write_order == WRITE_ORDER_ZERO ? 0 : (unsigned)min_u64(order, m->max_order);
+	return makes_pages(m, p) ? 0 : (unsigned)min_u64(order, m->max_order);
 }
 
 /* Makes the folio of a step, locked; NULL and *error. *error -EEXIST: somebody was faster. */
@@ -234,6 +240,7 @@ static void copy_in(struct write *w, struct folio *f)
 		folio_change_end(f);
 	}
 	world_spend(COST_LOOKUP, 1);
+	world_spend(COST_BEGIN, 1);
 	world_spend(COST_COPY, div_roundup(w->bytes, PAGE_SIZE));
 }
 
@@ -309,9 +316,8 @@ int write_step(struct write *w)
 
 u64 write_step_bytes(const struct write *w)
 {
-	const struct policy *p = inode_policy(w->inode);
-	u64 chunk = (u64)PAGE_SIZE
-		    << (p->write_order == WRITE_ORDER_ZERO ? 0 : w->inode->m.max_order);
+	const struct mapping *m = &w->inode->m;
+	u64 chunk = (u64)PAGE_SIZE << (makes_pages(m, inode_policy(w->inode)) ? 0 : m->max_order);
 
 	return min_u64(chunk - w->position % chunk, w->end - w->position);
 }
@@ -442,6 +448,8 @@ static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 		flushed = inode_make_safe(f->inode, true);
 		error = error ? error : flushed;
 		error = error ? error : file_untold_error(f);
+	} else if (!device_caches_writes(f->inode->wb->device)) {
+		error = inode_sync_range(f->inode, first, last);
 	} else if (flags & FILE_IO_DONTCACHE && !(flags & FILE_IO_NOWAIT)) {
 		write_behind(f, offset, end);
 	}
@@ -468,6 +476,9 @@ static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned coun
 	if (!append && *offset + length > FILE_MAX_BYTES)
 		return -EFBIG;
 	world_spend(COST_SYSCALL, 1);
+	rc = device_ask(inode->m.store);
+	if (rc)
+		return rc;
 	if (f->flags & FILE_DIRECT)
 		return direct_write(f, iov, count, length, offset, append, flags);
 	w.position = *offset;

@@ -100,6 +100,7 @@ struct wb_work {
 struct journal;
 
 struct wb {
+	const struct fs *fs; /* of the files on it */
 	struct writeback
 		*all; /* immutable, as are device, journal, index, io_pages, flusher, runs */
 	struct device *device;

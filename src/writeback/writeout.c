@@ -272,11 +272,13 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 	u64 last = pass->cyclic ? INDEX_MAX_PAGES - 1 : pass->last;
 	bool stopped;
 
+	if (!pass->sync && device_is_congested(inode->wb->device))
+		return; /* what is left to write stays dirty, and the slice unused */
 	estimate_start(inode);
 	if (pass->sync || pass->tagged)
 		mapping_tag_towrite(m, at, last);
 	stopped = write_range(&b, pass, &at, last, runs);
-	if (!stopped && pass->cyclic && start && inode->wb->all->fs->pass_wraps) {
+	if (!stopped && pass->cyclic && start && inode->wb->fs->pass_wraps) {
 		at = 0;
 		stopped = write_range(&b, pass, &at, start - 1, runs);
 	}
