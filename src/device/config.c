@@ -69,6 +69,8 @@ static const struct key keys[] = {
 	  "microseconds" },
 	{ "write_latency_us", NVME, KEY_TIME, FIELD(write_latency_ns), 0.001, 6e7, 1e3,
 	  "microseconds" },
+	{ "one_at_a_time", NVME, KEY_WHOLE, FIELD(one_at_a_time), 0, 1, 1,
+	  "(1: reads and writes share the flash)" },
 	{ "latency_sigma", NVME, KEY_REAL, FIELD(latency_sigma), 0, LOGNORMAL_SIGMA_MAX, 1,
 	  "(log-normal sigma)" },
 	{ "backing", FUSE, KEY_TEXT, FIELD(backing), 1, 31, 1, "characters, a device's name" },

@@ -85,6 +85,7 @@ struct device_config {
 	u64 path_ns;        /* rate: likewise, what the host needs for the way there and back */
 	u32 io_unit_bytes;  /* ebs: an I/O counts once per started unit */
 	u32 channels;       /* nvme */
+	u32 one_at_a_time;  /* nvme: 1: reads and writes share the flash */
 	double read_bytes_per_s, write_bytes_per_s; /* nvme: of the whole device */
 	u64 read_latency_ns, write_latency_ns;      /* nvme: median of one operation */
 	double latency_sigma;                       /* nvme: sigma of the log-normal latency */

@@ -226,6 +226,8 @@ struct folio *read_folio(struct read *r, int *error)
 	if (atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_MARK &&
 	    !(r->flags & FILE_IO_NOWAIT))
 		passed_mark(r, f);
+	if (folio_is_to_drop(f) && !(r->flags & FILE_IO_DONTCACHE))
+		folio_keep(f);
 	want = wanted(r, f);
 	if (!mapping_blocks_uptodate(m, f, want.first, want.count)) {
 		r->missed = true;

@@ -47,6 +47,9 @@ static struct folio *make_folio(struct write *w, u64 page, int *error)
 		*error = -ENOMEM;
 		if (f) {
 			folio_lock(f);
+			if (w->flags & FILE_IO_DONTCACHE) /* before anybody can want it */
+				atomic_fetch_or_explicit(&f->flags, FOLIO_DROP,
+							 memory_order_relaxed);
 			*error = mapping_add(m, f, round_down(page, 1ull << order));
 			if (!*error)
 				break;
@@ -59,8 +62,6 @@ static struct folio *make_folio(struct write *w, u64 page, int *error)
 			return NULL;
 		}
 	}
-	if (w->flags & FILE_IO_DONTCACHE)
-		atomic_fetch_or_explicit(&f->flags, FOLIO_DROP, memory_order_relaxed);
 	world_spend(COST_ALLOC, 1);
 	world_spend(COST_PAGE, folio_pages(f));
 	return f;
@@ -128,8 +129,11 @@ static struct folio *get_folio(struct write *w, int *error)
 			continue;
 		}
 		f = prepare_cached(w, f);
-		if (f)
-			return f;
+		if (!f)
+			continue;
+		if (folio_is_to_drop(f) && !(w->flags & FILE_IO_DONTCACHE))
+			folio_keep(f);
+		return f;
 	}
 }
 
@@ -269,6 +273,8 @@ static bool write_hit(struct write *w)
 	if (!f)
 		return false;
 	w->bytes = min_u64(w->bytes, (folio_end(f) << PAGE_SHIFT) - w->position);
+	if (folio_is_to_drop(f) && !(w->flags & FILE_IO_DONTCACHE))
+		folio_keep(f);
 	copy_in(w, f);
 	if (!(w->flags & FILE_IO_DONTCACHE))
 		folio_note_use(f->mapping->cache, f, w->position >> PAGE_SHIFT, f->index);
@@ -416,27 +422,6 @@ static int write_shared(struct write *w)
 	return rc;
 }
 
-/*
- * Starts write-out of what a DONTCACHE write left, so that it goes when it has landed. A page
- * that the write before is still writing cannot take flight again: as long as the stream goes
- * on, each write comes back to those.
- */
-static void write_behind(struct file *f, u64 offset, u64 end)
-{
-	struct mapping *m = &f->inode->m;
-	u64 first = offset >> PAGE_SHIFT, last = (end - 1) >> PAGE_SHIFT, left;
-
-	if (atomic_exchange_explicit(&f->drop_end, end, memory_order_relaxed) == offset)
-		first = min_u64(first, atomic_load_explicit(&f->drop_from, memory_order_relaxed));
-	if (inode_start_write(f->inode, first, last))
-		return; /* without memory it goes in its time */
-	spin_lock(&m->tree_lock);
-	if (!index_next(&m->index, TAG_DIRTY, first, &left))
-		left = last;
-	spin_unlock(&m->tree_lock);
-	atomic_store_explicit(&f->drop_from, min_u64(left, last), memory_order_relaxed);
-}
-
 /* What is asked of a write beyond being in the cache. 0 or an error. */
 static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 {
@@ -450,8 +435,12 @@ static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 		error = error ? error : file_untold_error(f);
 	} else if (!device_caches_writes(f->inode->wb->device)) {
 		error = inode_sync_range(f->inode, first, last);
-	} else if (flags & FILE_IO_DONTCACHE && !(flags & FILE_IO_NOWAIT)) {
-		write_behind(f, offset, end);
+	} else if (!(flags & FILE_IO_DONTCACHE)) {
+		return 0;
+	} else if (inode_policy(f->inode)->dontcache != DONTCACHE_INLINE) {
+		dontcache_wrote(f->inode, flags & FILE_IO_NOWAIT);
+	} else if (!(flags & FILE_IO_NOWAIT)) {
+		inode_start_write(f->inode, first, last); /* without memory it goes in its time */
 	}
 	return error;
 }

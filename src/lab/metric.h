@@ -12,14 +12,18 @@
 #define METRICS(X)                                                                                 \
 	X(READ_IOPS, read_iops, RATE, "reads a second")                                            \
 	X(READ_MIBS, read_mib_s, RATE, "MiB read a second")                                        \
+	X(READ_MB, read_mb_per_s, RATE, "million bytes read a second")                             \
 	X(READ_P50, read_p50_ms, MS, "median latency of a read")                                   \
 	X(READ_P99, read_p99_ms, MS, "99th percentile of the latency of reads")                    \
+	X(READ_P999, read_p999_ms, MS, "99.9th percentile of the latency of reads")                \
 	X(READ_MAX, read_max_ms, MS, "longest read")                                               \
 	X(READ_HITS, read_hit_percent, RATIO, "percent of what was read that came from the cache") \
 	X(WRITE_IOPS, write_iops, RATE, "writes a second")                                         \
 	X(WRITE_MIBS, write_mib_s, RATE, "MiB written a second")                                   \
+	X(WRITE_MB, write_mb_per_s, RATE, "million bytes written a second")                        \
 	X(WRITE_P50, write_p50_ms, MS, "median latency of a write")                                \
 	X(WRITE_P99, write_p99_ms, MS, "99th percentile of the latency of writes")                 \
+	X(WRITE_P999, write_p999_ms, MS, "99.9th percentile of the latency of writes")             \
 	X(WRITE_MAX, write_max_ms, MS, "longest write")                                            \
 	X(FSYNC_P99, fsync_p99_ms, MS, "99th percentile of the latency of fsyncs")                 \
 	X(FSYNC_MAX, fsync_max_ms, MS, "longest fsync")                                            \
@@ -27,6 +31,7 @@
 	X(MAX_DIRTY, max_dirty_bytes, BYTES, "most that was charged as dirty at once")             \
 	X(MAX_DEBT, max_debt_bytes, BYTES, "most that had to be written at once")                  \
 	X(MAX_PINNED, max_pinned_bytes, BYTES, "most that could not be reclaimed at once")         \
+	X(MAX_DROP, max_dontcache_bytes, BYTES, "most that was dirty for DONTCACHE at once")       \
 	X(CHARGED, pages_charged, COUNT, "pages charged as dirty")                                 \
 	X(WRITTEN, pages_written, COUNT, "pages written to the device")                            \
 	X(DEVICE_READS, device_reads, COUNT, "reads the device served")                            \
