@@ -17,6 +17,7 @@
  *	folio_pages(f) over the folios for which the predicate holds.
  */
 #include "cache/state.h"
+#include "cache/owner.h"
 
 /* Walks the blocks [at, end) word by word. */
 struct cursor {
@@ -69,6 +70,20 @@ static u64 cursor_pages(const struct cursor *c, u64 blocks)
 	return out << (c->word * pages);
 }
 
+/* The blocks of the cursor's word in these pages of the leaf. */
+static u64 cursor_blocks(const struct cursor *c, u64 leaf_pages)
+{
+	u32 shift = c->ix->block_shift, pages = 64u >> shift;
+	u64 out = 0;
+
+	if (!shift)
+		return leaf_pages;
+	for (u64 bits = leaf_pages >> (c->word * pages) & bits_mask(0, pages); bits;
+	     bits &= bits - 1)
+		out |= bits_mask(bits_first(bits) << shift, 1u << shift);
+	return out;
+}
+
 static struct cursor folio_cursor(struct folio *f)
 {
 	u32 shift = f->mapping->block_shift;
@@ -98,9 +113,14 @@ static bool folio_tagged(struct folio *f, enum index_tag tag)
 	return false;
 }
 
-static void post(struct mapping *m, const struct ledger_entry *e)
+static void post(struct bill *b, const struct ledger_entry *e)
 {
-	ledger_post_all(m->books, MAPPING_BOOKS, e, &m->cache->books_lock);
+	struct mapping *m = b->m;
+
+	if (unlikely(b->tenants))
+		bill_post(b, e);
+	else
+		ledger_post_all(m->books, MAPPING_BOOKS, e, &m->cache->books_lock);
 }
 
 bool folio_is_uptodate(struct folio *f)
@@ -241,15 +261,15 @@ void folio_forget(struct folio *f, u64 first_block, u32 count)
 	spin_unlock(&m->tree_lock);
 }
 
-/* Makes the cursor's blocks dirty; returns how many pages that newly dirtied. */
-static u32 mark_dirty(const struct cursor *c)
+/* Makes the cursor's blocks dirty; returns the pages that that newly dirtied. */
+static u64 mark_dirty(const struct cursor *c)
 {
 	u64 newly = cursor_pages(c, c->mask) & ~c->leaf->tag[TAG_DIRTY];
 
 	if (c->ix->block_shift)
 		index_store(cursor_word(c, BLOCK_DIRTY), *cursor_word(c, BLOCK_DIRTY) | c->mask);
 	index_tag_set(c->leaf, TAG_DIRTY, newly);
-	return bits_count(newly);
+	return newly;
 }
 
 struct dirtied folio_set_dirty(struct folio *f, u64 first_block, u32 count)
@@ -259,10 +279,13 @@ struct dirtied folio_set_dirty(struct folio *f, u64 first_block, u32 count)
 	struct ledger_entry e = { 0 };
 	struct dirtied d = { 0 };
 	s32 pages = (s32)folio_pages(f);
+	struct bill b;
+	u16 owner = 0;
 
 	assert_in_folio(f, first_block, count);
 	assert(folio_is_locked(f));
 	spin_lock(&m->tree_lock);
+	bill_begin(&b, m);
 	if (!folio_tagged(f, TAG_DIRTY)) {
 		d.folio_pages = (u32)pages;
 		e.level[LEVEL_FOLIO_DIRTY] = pages;
@@ -270,15 +293,24 @@ struct dirtied folio_set_dirty(struct folio *f, u64 first_block, u32 count)
 		if (!folio_tagged(f, TAG_WRITEBACK))
 			e.level[LEVEL_PINNED] = pages;
 	}
+	if (unlikely(b.tenants)) {
+		owner = owner_of_dirt(&b, f, e.level[LEVEL_PINNED] != 0);
+		bill_folio(&b, f, NULL, &e);
+	}
 	while (cursor_next(&c)) {
+		u64 newly;
+
 		mark_uptodate(&c);
-		d.pages += mark_dirty(&c);
+		newly = mark_dirty(&c);
+		d.pages += bits_count(newly);
+		if (unlikely(b.tenants))
+			bill_dirtied(&b, c.leaf, newly, owner);
 	}
 	assert(d.pages || !d.folio_pages);
 	if (d.pages) {
 		e.level[LEVEL_DEBT] = (s32)d.pages;
 		e.total[TOTAL_PAGES_DIRTIED] = d.pages;
-		post(m, &e);
+		post(&b, &e);
 	}
 	spin_unlock(&m->tree_lock);
 	return d;
@@ -316,13 +348,17 @@ static void cancel_dirty(struct folio *f, u64 first_block, u64 count)
 	struct ledger_entry e = { 0 };
 	s32 pages = (s32)folio_pages(f);
 	u32 cancelled = 0;
+	struct bill b;
 
 	if (!folio_tagged(f, TAG_DIRTY))
 		return;
+	bill_begin(&b, m);
 	while (cursor_next(&c)) {
 		u64 cleaned = mark_clean(&c);
 
 		cancelled += bits_count(cleaned);
+		if (unlikely(b.tenants))
+			bill_cancelled(&b, f, c.leaf, cleaned);
 		index_tag_clear(c.leaf, TAG_FAILED, cleaned & ~c.leaf->tag[TAG_WRITEBACK]);
 	}
 	if (!cancelled)
@@ -336,7 +372,9 @@ static void cancel_dirty(struct folio *f, u64 first_block, u64 count)
 		if (!folio_tagged(f, TAG_WRITEBACK))
 			e.level[LEVEL_PINNED] = -pages;
 	}
-	post(m, &e);
+	if (unlikely(b.tenants))
+		bill_folio(&b, f, NULL, &e);
+	post(&b, &e);
 }
 
 void folio_cancel_dirty(struct folio *f, u64 first_block, u32 count)
@@ -367,57 +405,93 @@ static u32 add_runs(struct block_run *runs, u32 n, u64 base, u64 word)
 	return n;
 }
 
-u32 folio_begin_writeback(struct folio *f, bool whole, struct block_run *runs)
+#define OF_ALL (-1) /* tenants */
+
+/* Starts write-out of what is dirty of one tenant's, or OF_ALL; nothing is, if it returns 0. */
+static u32 begin_writeback(struct folio *f, bool whole, s32 tenant, struct block_run *runs)
 {
 	struct mapping *m = f->mapping;
 	struct cursor c = folio_cursor(f);
 	struct ledger_entry e = { 0 };
 	s32 pages = (s32)folio_pages(f);
 	u32 n = 0, flying = 0, cleaned = 0;
+	struct bill b;
 
 	assert(folio_is_locked(f));
 	spin_lock(&m->tree_lock);
 	assert(folio_tagged(f, TAG_DIRTY) && !folio_tagged(f, TAG_WRITEBACK));
+	bill_begin(&b, m);
 	while (cursor_next(&c)) {
 		u64 valid = *cursor_word(&c, BLOCK_UPTODATE) & c.mask;
-		u64 dirty = *cursor_word(&c, BLOCK_DIRTY) & c.mask;
-		u64 take = whole ? valid : dirty;
+		u64 dirty = *cursor_word(&c, BLOCK_DIRTY) & c.mask, take, newly, taken;
 		u64 base = c.at - bits_count(c.mask) - bits_first(c.mask);
+		struct cursor part = c;
 
 		assert(!(dirty & ~valid));
-		cleaned += bits_count(mark_clean(&c));
+		if (tenant != OF_ALL)
+			part.mask = dirty &= cursor_blocks(&c, owner_pages(b.tenants, c.leaf,
+									   cursor_pages(&c, dirty),
+									   (u32)tenant));
+		take = whole ? valid : dirty;
+		newly = mark_clean(&part);
+		taken = cursor_pages(&c, take);
+		cleaned += bits_count(newly);
 		if (m->block_shift)
 			*cursor_word(&c, BLOCK_WRITEBACK) |= take;
-		index_tag_set(c.leaf, TAG_WRITEBACK, cursor_pages(&c, take));
-		flying += bits_count(cursor_pages(&c, take));
+		index_tag_set(c.leaf, TAG_WRITEBACK, taken);
+		flying += bits_count(taken);
 		n = add_runs(runs, n, base, take);
+		if (unlikely(b.tenants))
+			bill_launched(&b, f, c.leaf, newly, taken);
 	}
-	assert(n && cleaned && flying >= cleaned);
-	e.total[TOTAL_PAGES_REDIRTIED] = flying - cleaned; /* clean ones that go along */
-	e.level[LEVEL_DEBT] = -(s32)cleaned;
-	e.level[LEVEL_IN_FLIGHT] = (s32)flying;
-	e.level[LEVEL_FOLIO_DIRTY] = -pages;
-	e.level[LEVEL_FOLIO_WRITEBACK] = pages;
-	post(m, &e);
-	if (!m->in_flight && m->ops)
-		m->ops->launched(m);
-	m->in_flight += flying;
+	assert((n && cleaned && flying >= cleaned) || (!n && tenant != OF_ALL));
+	if (n) {
+		e.total[TOTAL_PAGES_REDIRTIED] = flying - cleaned; /* clean ones that go along */
+		e.level[LEVEL_DEBT] = -(s32)cleaned;
+		e.level[LEVEL_IN_FLIGHT] = (s32)flying;
+		if (tenant != OF_ALL && folio_tagged(f, TAG_DIRTY))
+			e.total[TOTAL_FOLIO_REDIRTIED] = (u32)pages; /* it stays what it was */
+		else
+			e.level[LEVEL_FOLIO_DIRTY] = -pages;
+		e.level[LEVEL_FOLIO_WRITEBACK] = pages;
+		if (unlikely(b.tenants))
+			bill_folio(&b, f, NULL, &e);
+		post(&b, &e);
+		if (!m->in_flight && m->ops)
+			m->ops->launched(m);
+		m->in_flight += flying;
+	}
 	spin_unlock(&m->tree_lock);
 	return n;
 }
 
+u32 folio_begin_writeback(struct folio *f, bool whole, struct block_run *runs)
+{
+	return begin_writeback(f, whole, OF_ALL, runs);
+}
+
+u32 folio_begin_writeback_of(struct folio *f, u32 tenant, struct block_run *runs)
+{
+	return begin_writeback(f, false, (s32)tenant, runs);
+}
+
 /* What became of the blocks of one folio whose I/O ended; adds to the entry. */
 static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int error,
-				struct ledger_entry *e)
+				struct ledger_entry *e, struct bill *b)
 {
 	struct mapping *m = f->mapping;
 	struct cursor c = cursor_over(m, first_block, count);
+	struct ledger_entry before = { 0 };
 	bool was_dirty = folio_tagged(f, TAG_DIRTY);
 	s32 size = (s32)folio_pages(f);
 	u32 landed = 0, redirtied = 0;
 
+	if (unlikely(b->tenants))
+		before = *e;
+
 	while (cursor_next(&c)) {
 		u64 pages = cursor_pages(&c, c.mask), landing = pages & c.leaf->tag[TAG_WRITEBACK];
+		u64 again = 0;
 
 		if (m->block_shift) {
 			u64 *word = cursor_word(&c, BLOCK_WRITEBACK);
@@ -428,13 +502,16 @@ static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int
 		index_tag_clear(c.leaf, TAG_WRITEBACK, landing);
 		landed += bits_count(landing);
 		if (error) {
-			redirtied += mark_dirty(&c);
+			again = mark_dirty(&c);
+			redirtied += bits_count(again);
 			index_tag_set(c.leaf, TAG_FAILED, pages);
 		} else { /* of a page with several blocks another one may have failed */
 			index_tag_clear(c.leaf, TAG_FAILED,
 					m->block_shift ? landing & ~c.leaf->tag[TAG_DIRTY]
 						       : landing);
 		}
+		if (unlikely(b->tenants))
+			bill_landed(b, f, c.leaf, landing, again);
 	}
 	e->level[LEVEL_IN_FLIGHT] -= (s32)landed;
 	e->level[LEVEL_DEBT] += (s32)redirtied;
@@ -444,12 +521,16 @@ static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int
 		e->level[LEVEL_FOLIO_DIRTY] += size;
 		e->total[TOTAL_FOLIO_REDIRTIED] += (u32)size;
 	}
+	if (!folio_tagged(f, TAG_WRITEBACK)) {
+		e->level[LEVEL_FOLIO_WRITEBACK] -= size;
+		if (!folio_tagged(f, TAG_DIRTY))
+			e->level[LEVEL_PINNED] -= size;
+		e->total[TOTAL_FOLIO_WRITTEN] += (u32)size;
+	}
+	if (unlikely(b->tenants))
+		bill_folio(b, f, &before, e);
 	if (folio_tagged(f, TAG_WRITEBACK))
 		return;
-	e->level[LEVEL_FOLIO_WRITEBACK] -= size;
-	if (!folio_tagged(f, TAG_DIRTY))
-		e->level[LEVEL_PINNED] -= size;
-	e->total[TOTAL_FOLIO_WRITTEN] += (u32)size;
 	if (atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_RECLAIM) {
 		atomic_fetch_and_explicit(&f->flags, ~(u32)FOLIO_RECLAIM, memory_order_relaxed);
 		lru_deactivate(m->cache, f);
@@ -465,8 +546,10 @@ void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int er
 	u64 at = first_block, end = first_block + count;
 	struct cache *c = m->cache; /* the mapping may go as soon as its pages have landed */
 	struct ledger_entry e = { 0 };
+	struct bill b;
 
 	spin_lock(&m->tree_lock);
+	bill_begin(&b, m);
 	while (at < end) {
 		u64 page = at >> m->block_shift, stop;
 		struct leaf *leaf = index_leaf(&m->index, page);
@@ -475,7 +558,7 @@ void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int er
 		assert(leaf && leaf->folio[page % 64]);
 		f = &m->cache->folios[leaf->folio[page % 64]];
 		stop = min_u64(end, folio_end(f) << m->block_shift);
-		end_folio_writeback(f, at, stop - at, m->cache->config.forgets ? 0 : error, &e);
+		end_folio_writeback(f, at, stop - at, m->cache->config.forgets ? 0 : error, &e, &b);
 		at = stop;
 	}
 	if (error) {
@@ -489,9 +572,9 @@ void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int er
 	forgive(m);
 	assert(m->in_flight >= (u64)-e.level[LEVEL_IN_FLIGHT]);
 	m->in_flight -= (u64)-e.level[LEVEL_IN_FLIGHT];
-	post(m, &e);
+	post(&b, &e);
 	if (m->ops)
-		m->ops->landed(m, &e, m->in_flight == 0);
+		m->ops->landed(m, unlikely(b.tenants) ? &b.rest : &e, m->in_flight == 0);
 	spin_unlock(&m->tree_lock);
 	if (e.level[LEVEL_PINNED])
 		cache_note_progress(c);
