@@ -15,7 +15,7 @@
 #include "cache/index.h"
 #include "cache/reclaim.h"
 #include "device/device.h"
-#include "ledger/ledger.h"
+#include "ledger/tenant.h"
 
 enum lru_list { LRU_INACTIVE, LRU_ACTIVE, LRU_LISTS };
 
@@ -70,10 +70,11 @@ struct cache {
 	void *owner;          /* of the hook */
 	_Atomic u32 progress; /* bumped when pages become reclaimable; waiters park on it */
 	_Atomic u32 waiters;
-	_Atomic u64 failures;    /* writes to devices that failed, ever, of all mappings */
-	_Atomic u32 ios;         /* under way that nobody waits for; see fill.c */
-	_Atomic u64 mappings;    /* ever made */
-	_Atomic u64 read_misses; /* pages that reads found neither cached nor valid */
+	_Atomic u64 failures;            /* writes to devices that failed, ever, of all mappings */
+	_Atomic u32 ios;                 /* under way that nobody waits for; see fill.c */
+	_Atomic u64 mappings;            /* ever made */
+	_Atomic u64 read_misses;         /* pages that reads found neither cached nor valid */
+	struct tenants *_Atomic tenants; /* NULL until there is one */
 };
 
 /* What the layer above wants to know of a mapping; called with its tree_lock held. */
@@ -82,6 +83,8 @@ struct mapping_ops {
 	void (*launched)(struct mapping *m);
 	/* Pages landed: e is what that entered; `last`: none is in flight any more. */
 	void (*landed)(struct mapping *m, const struct ledger_entry *e, bool last);
+	/* ... what of them was a tenant's own, and is not in that e: ownership by page. */
+	void (*tenant_landed)(struct mapping *m, struct tenant *t, const struct ledger_entry *e);
 };
 
 #define MAPPING_BOOKS 3
@@ -93,6 +96,7 @@ struct mapping {
 	const struct mapping_ops *ops; /* NULL: nobody wants to know */
 	u32 block_shift;               /* log2 of blocks per page, 0..3 */
 	u32 max_order;                 /* largest folio, 0..9 */
+	u32 device;                    /* its number, of the books that tenants have there */
 
 	struct spinlock tree_lock; /* protects everything below and all page states */
 	struct index index;

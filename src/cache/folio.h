@@ -51,6 +51,7 @@ struct folio {
 	u8 order;        /* changes under the tree_lock and the lru_lock, with the folio locked */
 	_Atomic u8 uses; /* since reclaim looked, up to FOLIO_HOT; one in a race may be lost */
 	u32 lru_next, lru_prev; /* cache.lru_lock */
+	u16 tenant;             /* whose memory it is; see owner.h; under the tree_lock */
 };
 
 static_assert(sizeof(struct folio) == 40, "descriptor memory is bounded by design");

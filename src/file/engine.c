@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine as a whole: made of a cache and its writeback, it owns the inodes. */
 #include "file/inner.h"
+#include "file/tenant.h"
 #include "writeback/position.h"
 #include <errno.h>
 #include <stdio.h>
@@ -293,11 +294,16 @@ u64 engine_drop_caches(struct engine *e)
 	mutex_lock(&e->inodes_lock);
 	list_for_each (n, &e->inodes) {
 		struct inode *inode = list_entry(n, struct inode, all);
+		bool gone;
 
 		spin_lock(&inode->m.tree_lock);
-		if (!inode->m.pages) /* Linux drops the inode, and with it where a pass stopped */
+		/* Linux drops the inode, and with it where a pass stopped */
+		gone = !inode->m.pages;
+		if (gone)
 			inode->m.write_cursor = 0;
 		spin_unlock(&inode->m.tree_lock);
+		if (gone && unlikely(writeback_tenants(&e->all)))
+			inode_unsettle(inode);
 	}
 	mutex_unlock(&e->inodes_lock);
 	return dropped;
@@ -319,7 +325,8 @@ bool engine_audit(struct engine *e, char *why, size_t why_size)
 		pages += folio_get(inode->m.pages);
 	}
 	mutex_unlock(&e->inodes_lock);
-	return ok && cache_audit(&e->cache, &sum, pages, why, why_size);
+	return ok && cache_audit(&e->cache, &sum, pages, why, why_size) &&
+	       engine_audit_tenants(e, why, why_size);
 }
 
 void engine_task_exit(struct engine *e)

@@ -7,7 +7,7 @@
 #include "cache/state.h"
 #include "file/buffers.h"
 #include "file/file.h"
-#include "writeback/wb.h"
+#include "writeback/tenant.h"
 #include <errno.h>
 
 #define FILE_MAX_BYTES STORE_SIZE_MAX /* what the cache takes, the device can hold */
@@ -33,6 +33,7 @@ struct file {
 	struct readahead ra;
 	u32 error_since;      /* the failures it was told of; see error_seq.h */
 	_Atomic bool noreuse; /* reads do not count as use */
+	_Atomic u64 tenant;   /* whom its writes are for, as tenant_word(); 0: the thread's */
 };
 
 #define FILE_IO_ALL ((unsigned)(FILE_IO_NOWAIT | FILE_IO_DSYNC | FILE_IO_DONTCACHE))

@@ -29,6 +29,7 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	if (!inode)
 		return -ENOMEM;
 	inode->wb = wb;
+	inode->home = wb;
 	inode->block_bytes = block_bytes;
 	inode->size = inode->reserved = size;
 	store_set_end(store, size);
@@ -40,6 +41,7 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 		     (u32)min_u64(e->all.policy.max_order, device_folio_order(wb->device)),
 		     &wb->ledger);
 	inode->m.ops = &inode_mapping_ops;
+	inode->m.device = wb->index;
 	if (size)
 		inode_note_holes(inode);
 	mutex_lock(&e->inodes_lock);
@@ -271,6 +273,7 @@ void inode_destroy(struct inode *inode)
 	list_del(&inode->all);
 	mutex_unlock(&e->inodes_lock);
 	inode_wait_landings(inode);
+	inode_leave_tenants(inode);
 	mapping_finish(&inode->m);
 	store_destroy(inode->m.store);
 	free(inode);
