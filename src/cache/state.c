@@ -17,6 +17,7 @@
  *	folio_pages(f) over the folios for which the predicate holds.
  */
 #include "cache/state.h"
+#include "cache/owed.h"
 
 /* Walks the blocks [at, end) word by word. */
 struct cursor {
@@ -275,6 +276,7 @@ struct dirtied folio_set_dirty(struct folio *f, u64 first_block, u32 count)
 		d.pages += mark_dirty(&c);
 	}
 	assert(d.pages || !d.folio_pages);
+	owed_note(f, first_block, count);
 	if (d.pages) {
 		e.level[LEVEL_DEBT] = (s32)d.pages;
 		e.total[TOTAL_PAGES_DIRTIED] = d.pages;
@@ -325,6 +327,7 @@ static void cancel_dirty(struct folio *f, u64 first_block, u64 count)
 		cancelled += bits_count(cleaned);
 		index_tag_clear(c.leaf, TAG_FAILED, cleaned & ~c.leaf->tag[TAG_WRITEBACK]);
 	}
+	owed_note(f, first_block, count);
 	if (!cancelled)
 		return;
 	forgive(m);
@@ -393,6 +396,7 @@ u32 folio_begin_writeback(struct folio *f, bool whole, struct block_run *runs)
 		n = add_runs(runs, n, base, take);
 	}
 	assert(n && cleaned && flying >= cleaned);
+	owed_note(f, (u64)f->index << m->block_shift, folio_pages(f) << m->block_shift);
 	e.total[TOTAL_PAGES_REDIRTIED] = flying - cleaned; /* clean ones that go along */
 	e.level[LEVEL_DEBT] = -(s32)cleaned;
 	e.level[LEVEL_IN_FLIGHT] = (s32)flying;
@@ -436,6 +440,7 @@ static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int
 						       : landing);
 		}
 	}
+	owed_note(f, first_block, count);
 	e->level[LEVEL_IN_FLIGHT] -= (s32)landed;
 	e->level[LEVEL_DEBT] += (s32)redirtied;
 	e->total[TOTAL_PAGES_WRITTEN] += landed;
