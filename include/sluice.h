@@ -99,16 +99,45 @@ SLUICE_API const char *sluice_version(void);
  *	max_io_kb		KiB of one I/O at most, 4 to 1048576 (1024)
  *	direct			1 or 0 (1): past the kernel's own cache where files can do that
  *	idle_files		files kept in the cache after their last close, 0 to 1048576 (1024)
+ *	persist			path of a file, on tmpfs (none): keep the memory in it, so that what
+ *				was written survives when the program is killed. The next cache
+ *				of that path writes it to its files first: sluice_recovered()
+ *	recovered		path of a folder (that of persist, with .recovered): for bytes whose
+ *				file is gone or was replaced, with lists of where they belong
+ *	recovery		refuse or set_aside (refuse): when a file that is there does not
+ *				take its bytes, make no cache and keep them; or set them aside
  *
  * A key may be written with or without its section: vm.dirty_ratio, machine.memory,
  * device.io_engine.
  * `error` (may be NULL with error_size 0) gets one line that names the setting and what would be
  * right, or "" on success. -EINVAL: a setting is wrong. -ENOMEM. -EAGAIN: no thread can be started.
- * -EMFILE. -ENOSYS, -EPERM: io_engine=uring, and the kernel has none for us. The caller owns *out
- * until sluice_destroy().
+ * -EMFILE. -EBUSY: persist=PATH is in use. -ENOSYS, -EPERM: io_engine=uring, and the kernel has
+ * none for us. With persist also what recovery met, -EIO, -EACCES, -ENOSPC and the like: then
+ * nothing was given up. The caller owns *out until sluice_destroy().
  */
 SLUICE_API int sluice_create(const char *const *settings, char *error, size_t error_size,
 			     struct sluice **out);
+
+/* What became of bytes that a killed program had written to its cache and the cache to nobody. */
+struct sluice_recovered {
+	uint64_t size; /* of this struct, set by the library */
+	int how;       /* one of the next three */
+	uint64_t bytes;
+	const char *path;  /* of the file when it was opened; gone when the callback returns */
+	const char *why;   /* why they could not be written there, in words; else NULL */
+	const char *where; /* the file they were set aside in, else NULL */
+};
+#define SLUICE_RECOVERED_WRITTEN 0 /* to their file, and safe there */
+#define SLUICE_RECOVERED_ASIDE   1 /* to the recovery folder */
+#define SLUICE_RECOVERED_DROPPED 2 /* nowhere: the file had been removed */
+
+/*
+ * Tells what was recovered from persist=PATH when this cache was made: one call of fn for each
+ * file, none if nothing was left. sluice_stats() has the sums.
+ */
+SLUICE_API void sluice_recovered(struct sluice *c,
+				 void (*fn)(void *ctx, const struct sluice_recovered *r),
+				 void *ctx);
 
 /*
  * Changes the memory of a running cache, as the setting `memory`, up to `max_memory`; the limits
@@ -208,6 +237,13 @@ struct sluice_stats {
 	/* files, now */
 	uint64_t files_open; /* opens that are not closed */
 	uint64_t files_idle; /* files kept in the cache after their last close */
+	/* what was recovered when the cache was made: see sluice_recovered() */
+	uint64_t recovered_files; /* that got back what they were owed */
+	uint64_t recovered_bytes; /* written to them */
+	uint64_t aside_files;     /* that did not */
+	uint64_t aside_bytes;     /* set aside in the recovery folder */
+	uint64_t dropped_files;   /* that had been removed */
+	uint64_t dropped_bytes;   /* of theirs */
 };
 
 /*

@@ -32,8 +32,9 @@ struct cache_config {
 	bool contents;
 	enum huge_pages huge_pages; /* for contents */
 	enum reclaim reclaim;
-	bool shed;    /* reclaim may split dirty folios to free their clean pages */
-	bool forgets; /* data that could not be written counts as clean: Linux's way */
+	bool shed;               /* reclaim may split dirty folios to free their clean pages */
+	bool forgets;            /* data that could not be written counts as clean: Linux's way */
+	struct persist *persist; /* where the arena is, to outlive us, and its records; or NULL */
 };
 
 struct cache_stats {
@@ -96,13 +97,18 @@ struct mapping {
 	const struct mapping_ops *ops; /* NULL: nobody wants to know */
 	u32 block_shift;               /* log2 of blocks per page, 0..3 */
 	u32 max_order;                 /* largest folio, 0..9 */
+<<<<<<< HEAD
 	u32 device;                    /* its number, of the books that tenants have there */
+=======
+	u32 persist_file; /* its number in cache.config.persist; set before anything is dirty */
+>>>>>>> persist
 
 	struct spinlock tree_lock; /* protects everything below and all page states */
 	struct index index;
 	/* As leaf.frames, for the whole file: page p in frames + p, of folio ids + (p >> order). */
 	u32 frames, ids, order;
 	u64 pages;                /* cached */
+	u64 accepted;             /* pages that came to be owed, ever: see owed.h */
 	_Atomic u64 write_cursor; /* where the next cyclic write-out starts (writeback_index) */
 	u64 in_flight;            /* pages; 0: no page has the writeback tag */
 	u64 failures;             /* writes to the device that failed, ever */

@@ -16,10 +16,16 @@
  *	pinned(f) = dirty(f) or writeback(f); each folio-wise level is the sum of
  *	folio_pages(f) over the folios for which the predicate holds.
  */
+<<<<<<< HEAD
 #include "cache/cursor.h"
 #include "cache/owner.h"
+=======
+#include "cache/owed.h"
+#include "cache/state.h"
+	>>>>>>> persist
 
-static void post(struct bill *b, const struct ledger_entry *e)
+	static void
+	post(struct bill *b, const struct ledger_entry *e)
 {
 	struct mapping *m = b->m;
 
@@ -131,6 +137,7 @@ struct dirtied folio_set_dirty(struct folio *f, u64 first_block, u32 count)
 			bill_dirtied(&b, c.leaf, newly, owner);
 	}
 	assert(d.pages || !d.folio_pages);
+	owed_note(f, first_block, count);
 	if (d.pages) {
 		e.level[LEVEL_DEBT] = (s32)d.pages;
 		e.total[TOTAL_PAGES_DIRTIED] = d.pages;
@@ -187,6 +194,7 @@ static void cancel_dirty(struct folio *f, u64 first_block, u64 count)
 			bill_cancelled(&b, f, c.leaf, cleaned);
 		index_tag_clear(c.leaf, TAG_FAILED, cleaned & ~c.leaf->tag[TAG_WRITEBACK]);
 	}
+	owed_note(f, first_block, count);
 	if (!cancelled)
 		return;
 	forgive(m);
@@ -289,6 +297,20 @@ static u32 begin_writeback(struct folio *f, bool whole, s32 tenant, struct block
 			m->ops->launched(m);
 		m->in_flight += flying;
 	}
+<<<<<<< HEAD
+=======
+	assert(n && cleaned && flying >= cleaned);
+	owed_note(f, (u64)f->index << m->block_shift, folio_pages(f) << m->block_shift);
+	e.total[TOTAL_PAGES_REDIRTIED] = flying - cleaned; /* clean ones that go along */
+	e.level[LEVEL_DEBT] = -(s32)cleaned;
+	e.level[LEVEL_IN_FLIGHT] = (s32)flying;
+	e.level[LEVEL_FOLIO_DIRTY] = -pages;
+	e.level[LEVEL_FOLIO_WRITEBACK] = pages;
+	post(m, &e);
+	if (!m->in_flight && m->ops)
+		m->ops->launched(m);
+	m->in_flight += flying;
+>>>>>>> persist
 	spin_unlock(&m->tree_lock);
 	return n;
 }
@@ -341,6 +363,7 @@ static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int
 		if (unlikely(b->tenants))
 			bill_landed(b, f, c.leaf, landing, again);
 	}
+	owed_note(f, first_block, count);
 	e->level[LEVEL_IN_FLIGHT] -= (s32)landed;
 	e->level[LEVEL_DEBT] += (s32)redirtied;
 	e->total[TOTAL_PAGES_WRITTEN] += landed;

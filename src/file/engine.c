@@ -74,7 +74,8 @@ int engine_create(const struct engine_config *c, struct engine **out)
 				      .huge_pages = c->huge_pages,
 				      .reclaim = c->policy.reclaim,
 				      .shed = c->policy.pinned == PINNED_SHED,
-				      .forgets = c->policy.errors == ERRORS_LINUX };
+				      .forgets = c->policy.errors == ERRORS_LINUX,
+				      .persist = c->persist };
 	struct vm_limits vm = limits_from(&c->vm);
 	struct engine *e;
 	int rc;

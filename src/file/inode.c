@@ -73,6 +73,7 @@ void inode_set_size(struct inode *inode, u64 size_bytes)
 	store_set_end(inode->m.store, size_bytes);
 	inode->reserved = max_u64(inode->reserved, size_bytes);
 	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
+	inode_note_size(inode, size_bytes);
 }
 
 void inode_note_holes(struct inode *inode)
@@ -201,6 +202,7 @@ static int shorten(struct inode *inode, u64 size_bytes)
 
 	if (size_bytes < store_size(store) && !store_can_shorten(store))
 		return -EOPNOTSUPP;
+	inode_promise_size(inode, size_bytes);
 	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
 	for (unsigned i = 0; i < 2 && !rc; i++) {
 		if (i || !store_may_refuse(store))
@@ -209,6 +211,9 @@ static int shorten(struct inode *inode, u64 size_bytes)
 		if (!rc && store_may_refuse(store))
 			truncate_pages(inode, size_bytes);
 	}
+	if (!rc)
+		inode_note_size(inode, size_bytes);
+	inode_promise_kept(inode);
 	if (rc) {
 		atomic_store_explicit(&inode->size, old, memory_order_release);
 		return rc;
@@ -273,7 +278,11 @@ void inode_destroy(struct inode *inode)
 	list_del(&inode->all);
 	mutex_unlock(&e->inodes_lock);
 	inode_wait_landings(inode);
+<<<<<<< HEAD
 	inode_leave_tenants(inode);
+=======
+	inode_forget_survival(inode);
+>>>>>>> persist
 	mapping_finish(&inode->m);
 	store_destroy(inode->m.store);
 	free(inode);

@@ -15,7 +15,7 @@
  */
 #include "file/path.h"
 #include "file/inner.h"
-#include <fcntl.h>
+#include "file/sysfile.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -79,50 +79,6 @@ static struct key key_of(const struct stat *st)
 	if (S_ISBLK(st->st_mode))
 		return (struct key){ .number = st->st_rdev, .block = true };
 	return (struct key){ .device = st->st_dev, .number = st->st_ino };
-}
-
-#define FLAGS_TO_SYSTEM (O_CREAT | O_EXCL | O_NOFOLLOW | O_NOATIME | O_NOCTTY | O_LARGEFILE)
-#define FLAGS_OURS      (O_ACCMODE | O_TRUNC | O_APPEND | O_DIRECT | O_SYNC | O_DSYNC)
-#define FLAGS_KNOWN     (FLAGS_TO_SYSTEM | FLAGS_OURS | O_CLOEXEC | O_NONBLOCK)
-
-static bool writes(int flags)
-{
-	return (flags & O_ACCMODE) != O_RDONLY;
-}
-
-static bool flags_are_known(int flags)
-{
-	return !(flags & ~FLAGS_KNOWN) && (flags & O_ACCMODE) != O_ACCMODE &&
-	       !(flags & O_TRUNC && !writes(flags));
-}
-
-/* Opens without waiting for anybody (a FIFO would) and without changing what is there. */
-static int open_by_system(const char *path, int flags, mode_t mode)
-{
-	int wanted = (flags & FLAGS_TO_SYSTEM) | O_CLOEXEC | O_NONBLOCK, fd;
-
-	do
-		fd = open(path, wanted | (writes(flags) ? O_RDWR : O_RDONLY), mode);
-	while (fd < 0 && errno == EINTR);
-	return fd < 0 ? -errno : fd;
-}
-
-static int check_kind(int fd, struct stat *st)
-{
-	if (fstat(fd, st))
-		return -errno;
-	if (S_ISDIR(st->st_mode))
-		return -EISDIR;
-	return S_ISREG(st->st_mode) || S_ISBLK(st->st_mode) ? 0 : -EINVAL;
-}
-
-static unsigned file_flags_of(int flags)
-{
-	int access = flags & O_ACCMODE;
-
-	return (access == O_RDONLY ? FILE_NO_WRITE : 0) | (access == O_WRONLY ? FILE_NO_READ : 0) |
-	       (flags & O_APPEND ? FILE_APPEND : 0) | (flags & O_DIRECT ? FILE_DIRECT : 0) |
-	       (flags & (O_SYNC | O_DSYNC) ? FILE_SYNC : 0);
 }
 
 /* --- the table; with its lock held */
@@ -319,6 +275,11 @@ static int add(struct path_table *t, const char *path, int fd, const struct stat
 		store_destroy(store);
 		goto free_entry;
 	}
+	rc = writable ? inode_survive_as_file(e->inode, e->fd) : 0;
+	if (rc) {
+		inode_destroy(e->inode);
+		goto free_entry;
+	}
 	if (is_dense(e))
 		e->inode->sparse = false;
 	inode_set_owner(e->inode, e);
@@ -341,6 +302,8 @@ static int join(struct entry *e, int fd, bool writable)
 	int rc = 0;
 
 	if (writable && !e->writable)
+		rc = inode_survive_as_file(e->inode, fd);
+	if (writable && !e->writable && !rc)
 		rc = store_reopen_fd(e->inode->m.store, fd);
 	else
 		close(fd);
@@ -485,9 +448,9 @@ int path_open(struct path_table *t, const char *path, int flags, mode_t mode, st
 	int fd, rc = 0;
 	bool kept;
 
-	if (!flags_are_known(flags))
+	if (!sysfile_flags_are_known(flags))
 		return -EINVAL;
-	while ((fd = open_by_system(path, flags, mode)) == -EMFILE && !rc) {
+	while ((fd = sysfile_open(path, flags, mode)) == -EMFILE && !rc) {
 		mutex_lock(&t->lock);
 		rc = drop_one(t);
 		mutex_unlock(&t->lock);
@@ -500,7 +463,7 @@ int path_open_fd(struct path_table *t, int fd, const char *path, int flags, bool
 {
 	struct entry *e;
 	struct stat st;
-	int rc = flags_are_known(flags) ? check_kind(fd, &st) : -EINVAL;
+	int rc = sysfile_flags_are_known(flags) ? sysfile_check(fd, &st) : -EINVAL;
 
 	if (rc) {
 		close(fd);
@@ -508,14 +471,14 @@ int path_open_fd(struct path_table *t, int fd, const char *path, int flags, bool
 	}
 	mutex_lock(&t->lock);
 	settle_some(t);
-	rc = enter(t, path, fd, &st, writes(flags), &e, kept);
+	rc = enter(t, path, fd, &st, sysfile_writes(flags), &e, kept);
 	mutex_unlock(&t->lock);
 	if (rc)
 		return rc;
 	if (flags & O_TRUNC && !e->key.block)
 		rc = inode_truncate(e->inode, 0);
 	if (!rc)
-		rc = file_open(e->inode, file_flags_of(flags), out);
+		rc = file_open(e->inode, sysfile_file_flags(flags), out);
 	if (rc)
 		leave(e);
 	return rc;
@@ -557,8 +520,11 @@ void path_unlinked(struct path_table *t, const struct stat *st)
 
 	mutex_lock(&t->lock);
 	e = find(t, st);
-	if (e && !e->opens && !e->key.block && !fstat(e->fd, &now) && !now.st_nlink)
-		discard(e);
+	if (e && !e->key.block && !fstat(e->fd, &now) && !now.st_nlink) {
+		inode_note_unlinked(e->inode);
+		if (!e->opens)
+			discard(e);
+	}
 	mutex_unlock(&t->lock);
 }
 

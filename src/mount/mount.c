@@ -13,13 +13,10 @@
 #include <fcntl.h>
 #include <fuse_log.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define HZ        250
@@ -135,7 +132,10 @@ static int open_source(struct mount *m, const char *source, struct err *e)
 static int find_mountpoint(struct mount *m, const char *mountpoint, struct err *e)
 {
 	struct stat s;
-	int error = stat(mountpoint, &s) ? errno : S_ISDIR(s.st_mode) ? 0 : ENOTDIR;
+	int error;
+
+	mount_bury(mountpoint);
+	error = stat(mountpoint, &s) ? errno : S_ISDIR(s.st_mode) ? 0 : ENOTDIR;
 
 	if (!error) {
 		m->mountpoint = realpath(mountpoint, NULL);
@@ -244,6 +244,12 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	return rc;
 }
 
+void mount_recovered(struct mount *m, void (*fn)(void *ctx, const struct sluice_recovered *r),
+		     void *ctx)
+{
+	sluice_recovered(m->cache, fn, ctx);
+}
+
 /* --- serving */
 
 struct signal_task {
@@ -251,19 +257,6 @@ struct signal_task {
 	pid_t server;       /* the thread that waits for the session to end */
 	_Atomic bool ended; /* it did */
 };
-
-/* Only root may unmount by himself. */
-static void detach(struct mount *m)
-{
-	char *words[] = { (char *)"fusermount3", (char *)"-u",  (char *)"-z", (char *)"-q",
-			  (char *)"--",          m->mountpoint, NULL };
-	pid_t child;
-
-	if (!umount2(m->mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW))
-		return;
-	if (!posix_spawnp(&child, words[0], NULL, NULL, words, environ))
-		waitpid(child, NULL, 0);
-}
 
 static void take_signals(void *arg)
 {
@@ -274,7 +267,7 @@ static void take_signals(void *arg)
 	signals(&set);
 	while (!sigwait(&set, &number) && !atomic_load(&t->ended)) {
 		if (!count++) {
-			detach(t->mount);
+			mount_detach(t->mount->mountpoint);
 			continue;
 		}
 		atomic_store(&t->mount->left, true);

@@ -121,6 +121,13 @@ void nodes_close(struct mount *m);
 
 int mount_agree(struct mount *m);
 
+/* --- mount_stale.c */
+
+/* Unmounts it for those who come; who is in there stays. */
+void mount_detach(const char *mountpoint);
+/* The same if it is one of ours whose daemon is dead. */
+void mount_bury(const char *mountpoint);
+
 /* --- mount_name.c */
 
 int name_lookup(struct mount *m, struct node *parent, const char *name,
