@@ -172,7 +172,8 @@ static int make_room(struct fd_store *f, u64 from, u64 to, u64 limit)
 {
 	u64 size = real_store_size(&f->real.store);
 	u64 step = min_u64(max_u64(size / 8, STEP_MIN), STEP_MAX);
-	u64 more = max_u64(to, min_u64(div_roundup(to, step) * step, limit));
+	bool skips = from > max_u64(size, f->reserved_to); /* then the next may do so, too */
+	u64 more = skips ? to : max_u64(to, min_u64(div_roundup(to, step) * step, limit));
 	int error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, more - from);
 
 	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG) {

@@ -79,6 +79,7 @@ static const struct fuse_lowlevel_ops operations = {
 	.setxattr = attr_setxattr,
 	.listxattr = attr_listxattr,
 	.removexattr = attr_removexattr,
+	.ioctl = node_ioctl,
 };
 
 /* --- the beginning */

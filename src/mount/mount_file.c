@@ -308,6 +308,10 @@ void file_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t l
 	ssize_t n;
 
 	(void)number;
+	if (atomic_load(&h->node->frozen)) {
+		fuse_reply_err(req, EPERM);
+		return;
+	}
 	if (!fi->writepage) /* of a mapping: the kernel did it when it was written to */
 		attr_drop_privileges(req, h->node);
 	n = safe ? file_pwritev(h->file, &v, 1, (u64)offset, FILE_IO_DSYNC)

@@ -40,6 +40,7 @@ struct node {
 	_Atomic u32 changes;  /* of it, counted: see node_accessed() */
 	_Atomic bool emptied; /* cut off, to be written anew: see file_write_out() */
 	_Atomic bool plain;   /* known to have no set-user-id and no capabilities */
+	_Atomic bool frozen;  /* made immutable here: who has it open may not write either */
 };
 
 /* One open of a regular file. */
@@ -199,6 +200,12 @@ void attr_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const ch
 		   size_t size, int flags);
 void attr_listxattr(fuse_req_t req, fuse_ino_t number, size_t size);
 void attr_removexattr(fuse_req_t req, fuse_ino_t number, const char *name);
+
+/* --- mount_ioctl.c */
+
+void node_ioctl(fuse_req_t req, fuse_ino_t number, unsigned command, void *arg,
+		struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size,
+		size_t out_size);
 
 /* --- mount_file.c */
 

@@ -5,10 +5,10 @@
  * source's file system to get memory, since that may wait for us.
  *
  * Then it gives up the rest. Of root's capabilities it keeps those that acting for others on
- * files takes, and CAP_SYS_ADMIN, which trusted attributes and unmounting do; programs that it runs get no
- * more rights than it has, and nobody may look into its memory. Without CAP_SYS_RESOURCE, quotas
- * hold for what it writes. A daemon of another user has no capabilities, and keeps the way to
- * fusermount3, which is set-user-id: without that he could not unmount.
+ * files takes, and CAP_SYS_ADMIN, which trusted attributes and unmounting do; programs that it
+ * runs get no more rights than it has, and nobody may look into its memory. Without
+ * CAP_SYS_RESOURCE, quotas hold for what it writes. A daemon of another user has no capabilities,
+ * and keeps the way to fusermount3, which is set-user-id: without that he could not unmount.
  */
 #include "mount/mount_inner.h"
 #include <linux/capability.h>
