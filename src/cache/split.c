@@ -82,8 +82,8 @@ static struct folio *halve(struct mapping *m, struct folio *f, u64 page, u32 *re
 	return other;
 }
 
-/* Enters that a split freed `relief` pages from their dirty neighbours. */
-static void post_relief(struct mapping *m, u32 relief)
+/* Enters that a split of f freed `relief` pages from their dirty neighbours. */
+static void post_relief(struct mapping *m, const struct folio *f, u32 relief)
 {
 	struct ledger_entry e = { 0 };
 
@@ -92,6 +92,8 @@ static void post_relief(struct mapping *m, u32 relief)
 	e.level[LEVEL_FOLIO_DIRTY] = -(s32)relief;
 	e.level[LEVEL_PINNED] = -(s32)relief;
 	e.total[TOTAL_FOLIO_CANCELLED] = relief;
+	if (folio_is_to_drop(f))
+		e.level[LEVEL_FOLIO_DROP] = -(s32)relief;
 	ledger_post_all(m->books, MAPPING_BOOKS, &e, &m->cache->books_lock);
 }
 
@@ -125,7 +127,7 @@ struct folio *folio_split(struct folio *f, u64 page, unsigned order, bool dirty_
 			break;
 		folio_unlock(other);
 	}
-	post_relief(m, relief);
+	post_relief(m, f, relief);
 	spin_unlock(&m->tree_lock);
 	ok = ok && f->order == order;
 	if (ok)
@@ -158,7 +160,7 @@ struct folio *folio_shed(struct folio *f, u64 page)
 	spin_lock(&m->tree_lock);
 	if (is_own(m, f))
 		shed(m, f, page, &relief);
-	post_relief(m, relief);
+	post_relief(m, f, relief);
 	spin_unlock(&m->tree_lock);
 	if (f->order != order)
 		count_split(m->cache, true);

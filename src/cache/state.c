@@ -241,15 +241,26 @@ void folio_forget(struct folio *f, u64 first_block, u32 count)
 	spin_unlock(&m->tree_lock);
 }
 
-/* Makes the cursor's blocks dirty; returns how many pages that newly dirtied. */
-static u32 mark_dirty(const struct cursor *c)
+/* Makes the cursor's blocks of f dirty; returns how many pages that newly dirtied. */
+static u32 mark_dirty(const struct cursor *c, const struct folio *f)
 {
 	u64 newly = cursor_pages(c, c->mask) & ~c->leaf->tag[TAG_DIRTY];
 
 	if (c->ix->block_shift)
 		index_store(cursor_word(c, BLOCK_DIRTY), *cursor_word(c, BLOCK_DIRTY) | c->mask);
 	index_tag_set(c->leaf, TAG_DIRTY, newly);
+	if (folio_is_to_drop(f))
+		index_tag_set(c->leaf, TAG_DROP, newly);
 	return bits_count(newly);
+}
+
+/* What of an entry's change of dirty pages is in a folio that is to be dropped. */
+static void enter_drop(const struct folio *f, struct ledger_entry *e, s32 pages, s32 folio_pages)
+{
+	if (!folio_is_to_drop(f))
+		return;
+	e->level[LEVEL_DROP] += pages;
+	e->level[LEVEL_FOLIO_DROP] += folio_pages;
 }
 
 struct dirtied folio_set_dirty(struct folio *f, u64 first_block, u32 count)
@@ -272,12 +283,13 @@ struct dirtied folio_set_dirty(struct folio *f, u64 first_block, u32 count)
 	}
 	while (cursor_next(&c)) {
 		mark_uptodate(&c);
-		d.pages += mark_dirty(&c);
+		d.pages += mark_dirty(&c, f);
 	}
 	assert(d.pages || !d.folio_pages);
 	if (d.pages) {
 		e.level[LEVEL_DEBT] = (s32)d.pages;
 		e.total[TOTAL_PAGES_DIRTIED] = d.pages;
+		enter_drop(f, &e, (s32)d.pages, (s32)d.folio_pages);
 		post(m, &e);
 	}
 	spin_unlock(&m->tree_lock);
@@ -298,6 +310,7 @@ static u64 mark_clean(const struct cursor *c)
 	}
 	index_tag_clear(c->leaf, TAG_DIRTY, cleaned);
 	index_tag_clear(c->leaf, TAG_TOWRITE, cleaned);
+	index_tag_clear(c->leaf, TAG_DROP, cleaned);
 	return cleaned;
 }
 
@@ -336,6 +349,7 @@ static void cancel_dirty(struct folio *f, u64 first_block, u64 count)
 		if (!folio_tagged(f, TAG_WRITEBACK))
 			e.level[LEVEL_PINNED] = -pages;
 	}
+	enter_drop(f, &e, e.level[LEVEL_DEBT], e.level[LEVEL_FOLIO_DIRTY]);
 	post(m, &e);
 }
 
@@ -398,6 +412,7 @@ u32 folio_begin_writeback(struct folio *f, bool whole, struct block_run *runs)
 	e.level[LEVEL_IN_FLIGHT] = (s32)flying;
 	e.level[LEVEL_FOLIO_DIRTY] = -pages;
 	e.level[LEVEL_FOLIO_WRITEBACK] = pages;
+	enter_drop(f, &e, -(s32)cleaned, -pages);
 	post(m, &e);
 	if (!m->in_flight && m->ops)
 		m->ops->launched(m);
@@ -428,7 +443,7 @@ static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int
 		index_tag_clear(c.leaf, TAG_WRITEBACK, landing);
 		landed += bits_count(landing);
 		if (error) {
-			redirtied += mark_dirty(&c);
+			redirtied += mark_dirty(&c, f);
 			index_tag_set(c.leaf, TAG_FAILED, pages);
 		} else { /* of a page with several blocks another one may have failed */
 			index_tag_clear(c.leaf, TAG_FAILED,
@@ -444,6 +459,7 @@ static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int
 		e->level[LEVEL_FOLIO_DIRTY] += size;
 		e->total[TOTAL_FOLIO_REDIRTIED] += (u32)size;
 	}
+	enter_drop(f, e, (s32)redirtied, redirtied && !was_dirty ? size : 0);
 	if (folio_tagged(f, TAG_WRITEBACK))
 		return;
 	e->level[LEVEL_FOLIO_WRITEBACK] -= size;
@@ -456,15 +472,18 @@ static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int
 	}
 	folio_wake(f);
 	/* what cannot go now is the next to go */
-	if (folio_is_to_drop(f) && !mapping_drop_landed(m, f))
+	if (folio_is_to_drop(f) && !mapping_drop_landed(m, f)) {
+		mapping_note_missed(m, f);
 		lru_deactivate(m->cache, f);
+	}
 }
 
-void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int error)
+bool mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int error)
 {
 	u64 at = first_block, end = first_block + count;
 	struct cache *c = m->cache; /* the mapping may go as soon as its pages have landed */
 	struct ledger_entry e = { 0 };
+	bool missed;
 
 	spin_lock(&m->tree_lock);
 	while (at < end) {
@@ -492,9 +511,37 @@ void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int er
 	post(m, &e);
 	if (m->ops)
 		m->ops->landed(m, &e, m->in_flight == 0);
+	missed = m->missed_end != 0;
 	spin_unlock(&m->tree_lock);
 	if (e.level[LEVEL_PINNED])
 		cache_note_progress(c);
+	return missed;
+}
+
+void folio_keep(struct folio *f)
+{
+	struct mapping *m = folio_get(f->mapping);
+	struct ledger_entry e = { 0 };
+	s32 pages = 0;
+
+	if (!m)
+		return;
+	spin_lock(&m->tree_lock);
+	if (f->mapping == m && folio_is_to_drop(f)) {
+		for (u64 page = f->index; page < folio_end(f); page = round_down(page, 64) + 64) {
+			struct leaf *leaf = index_leaf(&m->index, page);
+			u32 n = (u32)min_u64(64 - page % 64, folio_end(f) - page);
+			u64 mask = leaf->tag[TAG_DROP] & bits_mask(page % 64, n);
+
+			index_tag_clear(leaf, TAG_DROP, mask);
+			pages += (s32)bits_count(mask);
+		}
+		enter_drop(f, &e, -pages, pages ? -(s32)folio_pages(f) : 0);
+		atomic_fetch_and_explicit(&f->flags, ~(u32)FOLIO_DROP, memory_order_relaxed);
+		if (pages)
+			post(m, &e);
+	}
+	spin_unlock(&m->tree_lock);
 }
 
 void mapping_tag_towrite(struct mapping *m, u64 first_page, u64 last_page)

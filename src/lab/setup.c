@@ -557,6 +557,11 @@ int setup_read(struct setup *out, const struct settings *s, const char *path, st
 		if (!error && i)
 			error = check_mount(out, i, s, path, e);
 	}
+	for (u32 i = 0; i < out->device_count && !error; i++) {
+		struct origin at = origin_of(s, &out->device[i], path);
+
+		error = setup_check_backing(out, i, &at, e);
+	}
 	return error ? error : check_parts(out, s, path, e);
 }
 
