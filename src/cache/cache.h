@@ -97,11 +97,8 @@ struct mapping {
 	const struct mapping_ops *ops; /* NULL: nobody wants to know */
 	u32 block_shift;               /* log2 of blocks per page, 0..3 */
 	u32 max_order;                 /* largest folio, 0..9 */
-<<<<<<< HEAD
 	u32 device;                    /* its number, of the books that tenants have there */
-=======
 	u32 persist_file; /* its number in cache.config.persist; set before anything is dirty */
->>>>>>> persist
 
 	struct spinlock tree_lock; /* protects everything below and all page states */
 	struct index index;

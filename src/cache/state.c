@@ -16,13 +16,9 @@
  *	pinned(f) = dirty(f) or writeback(f); each folio-wise level is the sum of
  *	folio_pages(f) over the folios for which the predicate holds.
  */
-<<<<<<< HEAD
 #include "cache/cursor.h"
-#include "cache/owner.h"
-=======
 #include "cache/owed.h"
-#include "cache/state.h"
-	>>>>>>> persist
+#include "cache/owner.h"
 
 	static void
 	post(struct bill *b, const struct ledger_entry *e)
@@ -281,6 +277,7 @@ static u32 begin_writeback(struct folio *f, bool whole, s32 tenant, struct block
 	}
 	assert((n && cleaned && flying >= cleaned) || (!n && tenant != OF_ALL));
 	if (n) {
+		owed_note(f, (u64)f->index << m->block_shift, folio_pages(f) << m->block_shift);
 		e.total[TOTAL_PAGES_REDIRTIED] = flying - cleaned; /* clean ones that go along */
 		e.level[LEVEL_DEBT] = -(s32)cleaned;
 		e.level[LEVEL_IN_FLIGHT] = (s32)flying;
@@ -297,20 +294,6 @@ static u32 begin_writeback(struct folio *f, bool whole, s32 tenant, struct block
 			m->ops->launched(m);
 		m->in_flight += flying;
 	}
-<<<<<<< HEAD
-=======
-	assert(n && cleaned && flying >= cleaned);
-	owed_note(f, (u64)f->index << m->block_shift, folio_pages(f) << m->block_shift);
-	e.total[TOTAL_PAGES_REDIRTIED] = flying - cleaned; /* clean ones that go along */
-	e.level[LEVEL_DEBT] = -(s32)cleaned;
-	e.level[LEVEL_IN_FLIGHT] = (s32)flying;
-	e.level[LEVEL_FOLIO_DIRTY] = -pages;
-	e.level[LEVEL_FOLIO_WRITEBACK] = pages;
-	post(m, &e);
-	if (!m->in_flight && m->ops)
-		m->ops->launched(m);
-	m->in_flight += flying;
->>>>>>> persist
 	spin_unlock(&m->tree_lock);
 	return n;
 }

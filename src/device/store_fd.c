@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define STEP_MIN (64ull << 10)
@@ -57,10 +58,18 @@ static int call_fallocate(const struct fd_store *f, int mode, u64 offset, u64 le
 	return rc ? -errno : 0;
 }
 
-/* A file that keeps its size keeps its mtime: only what was reserved past its end is given back. */
+#define CAPABILITY      "security.capability"
+#define CAPABILITY_SIZE 64 /* 24 at most today */
+
+/*
+ * A file that keeps its size keeps its mtime, and its capabilities, which a truncation takes away:
+ * only what was reserved past its end is given back.
+ */
 static int call_ftruncate(const struct fd_store *f, u64 size)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+	char may[CAPABILITY_SIZE];
+	ssize_t has = fgetxattr(f->fd, CAPABILITY, may, sizeof(may));
 	struct stat st;
 	bool keeps = !fstat(f->fd, &st) && (u64)st.st_size == size;
 	int rc;
@@ -71,6 +80,8 @@ static int call_ftruncate(const struct fd_store *f, u64 size)
 	if (rc)
 		return -errno;
 	times[1] = st.st_mtim;
+	if (keeps && has > 0)
+		fsetxattr(f->fd, CAPABILITY, may, (size_t)has, 0);
 	if (keeps)
 		futimens(f->fd, times);
 	return 0;
@@ -161,7 +172,8 @@ static int make_room(struct fd_store *f, u64 from, u64 to, u64 limit)
 {
 	u64 size = real_store_size(&f->real.store);
 	u64 step = min_u64(max_u64(size / 8, STEP_MIN), STEP_MAX);
-	u64 more = max_u64(to, min_u64(div_roundup(to, step) * step, limit));
+	bool skips = from > max_u64(size, f->reserved_to); /* then the next may do so, too */
+	u64 more = skips ? to : max_u64(to, min_u64(div_roundup(to, step) * step, limit));
 	int error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, more - from);
 
 	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG) {

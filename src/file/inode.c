@@ -97,7 +97,9 @@ static int fill_hole(struct inode *inode, u64 from, u64 end)
 
 int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
 {
-	u64 size = size_now(inode), ahead = min_u64(size, RESERVE_AHEAD_BYTES), start;
+	/* who skips something makes a sparse file: what is ahead of him may be the next hole */
+	u64 size = size_now(inode), ahead = from > size ? 0 : min_u64(size, RESERVE_AHEAD_BYTES);
+	u64 start;
 	/* not only below the size: a write may have failed after it skipped something, and a hole
 	 * that was punched up to the size takes the rest of its page along */
 	u64 below = min_u64(end, inode->reserved);
@@ -278,11 +280,8 @@ void inode_destroy(struct inode *inode)
 	list_del(&inode->all);
 	mutex_unlock(&e->inodes_lock);
 	inode_wait_landings(inode);
-<<<<<<< HEAD
 	inode_leave_tenants(inode);
-=======
 	inode_forget_survival(inode);
->>>>>>> persist
 	mapping_finish(&inode->m);
 	store_destroy(inode->m.store);
 	free(inode);
