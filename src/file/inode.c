@@ -34,6 +34,7 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	store_set_end(store, size);
 	rwsem_init(&inode->lock, RANK_INODE);
 	list_init(&inode->link);
+	list_init(&inode->failing);
 	list_init(&inode->all);
 	mapping_init(&inode->m, &e->cache, store, ilog2(PAGE_SIZE / block_bytes),
 		     e->all.policy.max_order, &wb->ledger);

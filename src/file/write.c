@@ -324,7 +324,7 @@ static int write_steps(struct write *w, bool polled)
 
 	while (w->position < w->end && !rc) {
 		w->bytes = write_step_bytes(w);
-		rc = polled ? 0 : throttle_poll(w->inode->wb, nowait);
+		rc = polled ? 0 : throttle_poll(w->inode, nowait);
 		polled = false;
 		if (!rc)
 			rc = write_step(w);
@@ -352,7 +352,7 @@ static int write_locked(struct write *w)
  */
 static int write_append(struct write *w, size_t length)
 {
-	int rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
+	int rc = throttle_poll(w->inode, w->flags & FILE_IO_NOWAIT);
 
 	rc = rc ? rc : lock_inode(w->inode, w->flags);
 	if (rc)
@@ -390,7 +390,7 @@ static int write_shared(struct write *w)
 		int alone;
 
 		w->bytes = write_step_bytes(w);
-		rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
+		rc = throttle_poll(w->inode, w->flags & FILE_IO_NOWAIT);
 		if (rc)
 			break;
 		if (write_hit(w)) {

@@ -6,6 +6,7 @@
  * slice and come again. An inode that stays dirty keeps its time: age counts from the
  * first write.
  */
+#include "writeback/outage.h"
 #include "writeback/wb.h"
 
 void wb_rearm(struct wb *wb)
@@ -97,6 +98,7 @@ void inode_detach(struct inode *inode)
 		if (!busy)
 			set_clean(wb, inode);
 		spin_unlock(&wb->list_lock);
+		outage_end(inode);
 		if (!busy)
 			return;
 		world_park(&inode->sync_waiters, seen, WORLD_NEVER);

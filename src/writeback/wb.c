@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "cache/state.h"
 #include "writeback/journal.h"
+#include "writeback/outage.h"
 #include "writeback/pause.h"
 #include "writeback/position.h"
 #include "writeback/slice.h"
@@ -113,8 +114,16 @@ struct vm_limits writeback_vm(const struct writeback *all)
 struct limits writeback_limits(struct writeback *all)
 {
 	struct vm_limits vm = writeback_vm(all);
-	struct limits l = limits_of(&vm.config, cache_dirtyable_pages(all->cache), false, 0);
+	u64 avail = cache_dirtyable_pages(all->cache), owed = outage_pages(all);
+	struct limits l;
 
+	if (unlikely(owed))
+		avail -= min_u64(owed, avail - 1);
+	l = limits_of(&vm.config, avail, false, 0);
+	if (unlikely(owed) && l.thresh > avail / 2) { /* what failed must not take all memory */
+		l.thresh = max_u64(avail / 2, 1);
+		l.bg = min_u64(l.bg, l.thresh / 2);
+	}
 	atomic_store_explicit(&all->bg_thresh, l.bg, memory_order_relaxed);
 	return l;
 }
@@ -189,6 +198,7 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 	all->stats.first_pace.when_ns = WORLD_NEVER;
 	cache->owner = all;
 	cache->need_writeback = need_writeback;
+	cache->waits_in_vain = outage_fills_memory;
 	return 0;
 }
 
@@ -238,6 +248,7 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	list_init(&wb->io);
 	list_init(&wb->more_io);
 	list_init(&wb->work);
+	list_init(&wb->failing);
 	bandwidth_init(&wb->bw, now, 0, 0);
 	proportion_init(&wb->proportion, &all->proportions);
 	wb->index = all->count;

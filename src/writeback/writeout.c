@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "cache/fill.h"
 #include "cache/state.h"
+#include "writeback/outage.h"
 #include "writeback/slice.h"
 #include "writeback/wb.h"
 #include <errno.h>
@@ -48,12 +49,17 @@ static void write_landed(struct inode *inode, u64 first_block, u32 blocks, int e
 	u32 was;
 
 	atomic_fetch_add_explicit(&inode->landings, 1, memory_order_relaxed);
+	if (unlikely(error) && trace_on())
+		trace_write_failed(inode->wb, inode, first_block * inode->block_bytes,
+				   (u64)blocks * inode->block_bytes, error);
 	mapping_end_writeback(&inode->m, first_block, blocks, error);
 	if (!error) {
 		retry_note_success(inode);
+		outage_note_success(inode);
 	} else if (inode->wb->all->policy.errors == ERRORS_KEEP) {
 		inode_mark_dirty(inode); /* it may have left the lists as clean */
 		retry_note_failure(inode);
+		outage_note_failure(inode);
 	}
 	was = atomic_fetch_sub_explicit(&inode->landings, 1, memory_order_release);
 	if (was == (LANDINGS_AWAITED | 1)) /* *inode may be gone: as in completion_done() */
