@@ -244,6 +244,9 @@ struct sluice_stats {
 	uint64_t aside_bytes;     /* set aside in the recovery folder */
 	uint64_t dropped_files;   /* that had been removed */
 	uint64_t dropped_bytes;   /* of theirs */
+	/* what could not be written and is not safe since; see sluice_show_unsafe() */
+	uint64_t unsafe_bytes; /* in such pages, now */
+	uint64_t unsafe_files; /* files with such pages, now */
 };
 
 /*
@@ -252,6 +255,28 @@ struct sluice_stats {
  * says how far it came. Reads files of /proc, so it takes some 100 us.
  */
 SLUICE_API int sluice_stats(struct sluice *c, struct sluice_stats *out);
+
+/* Dirty data whose write-out failed, and that is not safe since: a run of pages of one file. */
+struct sluice_unsafe {
+	uint64_t size;     /* of this struct, set by the library */
+	const char *path;  /* under which the file was opened first, or NULL: a custom store */
+	void *store_ctx;   /* the `ctx` of the custom store, else NULL */
+	uint64_t ino;      /* the file's number in events of the trace */
+	uint64_t offset;   /* in the file, bytes: whole pages */
+	uint64_t length;   /* bytes, likewise; may reach past the end of the file */
+	int error;         /* negative errno: of the first write-out of the file that failed */
+	uint32_t reserved; /* 0 */
+};
+
+/*
+ * Calls show() for each such run, in the calling thread, in the order of the offsets of each file.
+ * It stays dirty, is tried again (vm.retry_min_ms), and every sync of the file fails until it is
+ * safe, cut off or given up (sluice_discard()). `show` may make no call to this cache; the struct
+ * and the path are gone when it returns. 0.
+ */
+SLUICE_API int sluice_show_unsafe(struct sluice *c,
+				  void (*show)(void *ctx, const struct sluice_unsafe *what),
+				  void *ctx);
 
 /* --- opening files --- */
 
@@ -353,7 +378,8 @@ SLUICE_API ssize_t sluice_preadv(struct sluice_file *f, const struct iovec *iov,
  * offset is not looked at. -EBADF: not open for writing. -EINVAL as of reads. -EFBIG: past 8 TiB,
  * past RLIMIT_FSIZE in whole pages, or past a store's size that cannot change. -ENOSPC: there is no
  * room on the device. -EAGAIN (see SLUICE_NOWAIT). With SLUICE_DSYNC also the errors of
- * sluice_fdatasync(). Memory.
+ * sluice_fdatasync(). Memory. When the device or the file's part of it fails for good: the error of
+ * earlier data that could not be written, in place of a sleep that might have no end.
  */
 SLUICE_API ssize_t sluice_pwrite(struct sluice_file *f, const void *buf, size_t length,
 				 uint64_t offset, unsigned flags);

@@ -68,7 +68,9 @@ struct cache {
 
 	/* Reclaim found only dirty folios; set once before use, may be NULL. */
 	void (*need_writeback)(struct cache *c);
-	void *owner;          /* of the hook */
+	/* Asked by who waits for memory: true if that may have no end. Likewise. */
+	bool (*waits_in_vain)(struct cache *c);
+	void *owner;          /* of the hooks */
 	_Atomic u32 progress; /* bumped when pages become reclaimable; waiters park on it */
 	_Atomic u32 waiters;
 	_Atomic u64 failures;            /* writes to devices that failed, ever, of all mappings */

@@ -55,7 +55,10 @@ struct engine_stats {
 	/* totals since engine_create(), pages */
 	u64 charged, written, cancelled;  /* as the policy's accounting counts them */
 	u64 pages_dirtied, pages_written; /* pages with a newly dirtied / a written block */
-	u64 write_failures; /* I/Os of write-out that failed; see engine_show_unsafe() */
+	u64 write_failures;               /* I/Os of write-out that failed */
+	/* levels: pages that could not be written and are not safe since, and of how many files;
+	 * see engine_show_unsafe() */
+	u64 unsafe, unsafe_files;
 	/* throttle */
 	u64 throttle_sleep_ns, throttle_sleeps, throttle_calls;
 	u64 folios_split, folios_evicted, folios_reclaimed;

@@ -350,7 +350,7 @@ static int write_steps(struct write *w, bool polled)
 
 	while (w->position < w->end && !rc) {
 		w->bytes = write_step_bytes(w);
-		rc = polled ? 0 : throttle_poll(w->inode->wb, nowait);
+		rc = polled ? 0 : throttle_poll(w->inode, nowait);
 		polled = false;
 		if (!rc)
 			rc = write_step(w);
@@ -378,7 +378,7 @@ static int write_locked(struct write *w)
  */
 static int write_append(struct write *w, size_t length)
 {
-	int rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
+	int rc = throttle_poll(w->inode, w->flags & FILE_IO_NOWAIT);
 
 	rc = rc ? rc : lock_inode(w->inode, w->flags);
 	if (rc)
@@ -416,7 +416,7 @@ static int write_shared(struct write *w)
 		int alone;
 
 		w->bytes = write_step_bytes(w);
-		rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
+		rc = throttle_poll(w->inode, w->flags & FILE_IO_NOWAIT);
 		if (rc)
 			break;
 		if (write_hit(w)) {

@@ -36,7 +36,8 @@ static const struct {
 	STAT(files_idle),         STAT(recovered_files),
 	STAT(recovered_bytes),    STAT(aside_files),
 	STAT(aside_bytes),        STAT(dropped_files),
-	STAT(dropped_bytes),
+	STAT(dropped_bytes),      STAT(unsafe_bytes),
+	STAT(unsafe_files),
 };
 
 char *mount_stats_json(struct mount *m)

@@ -15,6 +15,7 @@
 #include "cache/fill.h"
 #include "cache/owner.h"
 #include "cache/state.h"
+#include "writeback/outage.h"
 #include "writeback/slice.h"
 #include "writeback/tenant.h"
 #include <errno.h>
@@ -50,13 +51,18 @@ static void write_landed(struct inode *inode, u64 first_block, u32 blocks, int e
 	u32 was;
 
 	atomic_fetch_add_explicit(&inode->landings, 1, memory_order_relaxed);
+	if (unlikely(error) && trace_on())
+		trace_write_failed(inode->wb, inode, first_block * inode->block_bytes,
+				   (u64)blocks * inode->block_bytes, error);
 	if (mapping_end_writeback(&inode->m, first_block, blocks, error))
 		dontcache_missed(inode);
 	if (!error) {
 		retry_note_success(inode);
+		outage_note_success(inode);
 	} else if (inode->wb->all->policy.errors == ERRORS_KEEP) {
 		inode_mark_dirty(inode); /* it may have left the lists as clean */
 		retry_note_failure(inode);
+		outage_note_failure(inode);
 	}
 	was = atomic_fetch_sub_explicit(&inode->landings, 1, memory_order_release);
 	if (was == (LANDINGS_AWAITED | 1)) /* *inode may be gone: as in completion_done() */
