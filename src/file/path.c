@@ -4,9 +4,10 @@
  * devices their own number) to the inode of the engine that caches it. A path is opened with the
  * system first, then looked up by what that found, so names never have to be compared.
  *
- * Entries without an open stand in a list, oldest first. To drop one means to write what is dirty
- * and destroy its inode; meanwhile it is `busy`, without the table's lock, and whoever wants
- * that file waits. What cannot be written is kept.
+ * Entries without an open stand in one of two lists, oldest first: those that are settled, which
+ * have nothing left to do, and the others, of which each call looks at some few. To drop one means
+ * to write what is dirty and destroy its inode; meanwhile it is `busy`, without the table's lock,
+ * and whoever wants that file waits. What cannot be written is kept.
  *
  * Whether others changed a file while it was idle is told by its times. Our own write-out
  * changes them as well, so a file that has been written since its last close counts as changed only
@@ -24,6 +25,7 @@
 #define BUCKETS      4096
 #define FDS_AN_INODE 2 /* with and without O_DIRECT */
 #define SETTLED_MAX  4 /* idle files looked at in one call */
+#define VICTIMS_MAX  64
 
 struct key {
 	u64 device, number;
@@ -46,7 +48,7 @@ struct entry {
 	bool busy;     /* being dropped: wait for table.changed */
 	bool settled;  /* idle and clean, and `seen` is what we left */
 	u32 opens;
-	struct list_node idle; /* of table.idle; empty while open or busy */
+	struct list_node idle; /* of table.idle or .settled; empty while open or busy */
 	struct sight seen;
 };
 
@@ -57,7 +59,7 @@ struct path_table {
 	u64 idle_max, inodes_max;
 	struct mutex lock;   /* protects all below, and the entries; not held over I/O of data */
 	struct cond changed; /* an entry is no longer busy */
-	struct list_node idle;
+	struct list_node idle, settled;
 	u64 inodes, idles, dropped, foreign;
 	struct entry *bucket[BUCKETS];
 };
@@ -150,7 +152,7 @@ static void leave_idle(struct entry *e)
 
 static void go_idle(struct entry *e)
 {
-	list_add_tail(&e->table->idle, &e->idle);
+	list_add_tail(e->settled ? &e->table->settled : &e->table->idle, &e->idle);
 	e->table->idles++;
 }
 
@@ -186,7 +188,7 @@ static int drop(struct entry *e)
 	e->busy = true;
 	mutex_unlock(&t->lock);
 	rc = inode_sync_range(e->inode, 0, INDEX_MAX_PAGES - 1);
-	flushed = inode_flush_device(e->inode);
+	flushed = atomic_load(&e->inode->unflushed) ? inode_flush_device(e->inode) : 0;
 	rc = rc ? rc : flushed;
 	mutex_lock(&t->lock);
 	if (!rc && !inode_unwritten_bytes(e->inode)) {
@@ -200,16 +202,21 @@ static int drop(struct entry *e)
 	return rc ? rc : -EIO;
 }
 
-/* The idle entry to give up: the oldest that has nothing to write, or the oldest. */
+/* The idle entry to give up: the oldest with nothing to do, one with nothing to write, or any. */
 static struct entry *victim(struct path_table *t)
 {
 	struct list_node *n;
+	u32 looked = 0;
 
+	if (!list_empty(&t->settled))
+		return list_entry(t->settled.next, struct entry, idle);
 	list_for_each (n, &t->idle) {
 		struct entry *e = list_entry(n, struct entry, idle);
 
 		if (!inode_unwritten_bytes(e->inode))
 			return e;
+		if (++looked == VICTIMS_MAX)
+			break;
 	}
 	return list_empty(&t->idle) ? NULL : list_entry(t->idle.next, struct entry, idle);
 }
@@ -259,7 +266,7 @@ static void settle(struct entry *e)
 
 	if (has_changed(e))
 		return; /* the next open will see it */
-	if (e->writable && !e->key.block && inode->reserved > size) {
+	if (e->writable && !e->key.block && inode->reserved > round_up(size, PAGE_SIZE)) {
 		rwsem_lock(&inode->lock);
 		if (!store_truncate(inode->m.store, size))
 			inode->reserved = size;
@@ -270,20 +277,16 @@ static void settle(struct entry *e)
 		e->seen = sight_of(&st);
 }
 
+/* Those that are looked at go to the end of their list, so that others are the next time. */
 static void settle_some(struct path_table *t)
 {
-	struct list_node *n;
-	u32 looked = 0;
+	for (u64 i = min_u64(SETTLED_MAX, t->idles); i && !list_empty(&t->idle); i--) {
+		struct entry *e = list_entry(t->idle.next, struct entry, idle);
 
-	list_for_each (n, &t->idle) {
-		struct entry *e = list_entry(n, struct entry, idle);
-
-		if (e->settled)
-			continue;
-		if (looked++ == SETTLED_MAX)
-			return;
 		if (!inode_unwritten_bytes(e->inode))
 			settle(e);
+		leave_idle(e);
+		go_idle(e);
 	}
 }
 
@@ -450,6 +453,7 @@ int path_table_create(struct engine *e, const struct path_config *c, struct path
 	mutex_init(&t->lock, RANK_NAMESPACE);
 	cond_init(&t->changed);
 	list_init(&t->idle);
+	list_init(&t->settled);
 	*out = t;
 	return 0;
 }
@@ -463,8 +467,8 @@ int path_table_destroy(struct path_table *t, struct engine_losses *losses)
 	for (struct list_node *n = t->idle.next; n != &t->idle; n = n->next)
 		inode_start_write(list_entry(n, struct entry, idle)->inode, 0, INDEX_MAX_PAGES - 1);
 	mutex_lock(&t->lock);
-	while (!list_empty(&t->idle)) {
-		struct entry *e = list_entry(t->idle.next, struct entry, idle);
+	while (t->idles) {
+		struct entry *e = victim(t);
 		int rc = drop(e);
 
 		if (!rc)

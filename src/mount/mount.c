@@ -248,7 +248,6 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 
 struct signal_task {
 	struct mount *mount;
-	pid_t server;       /* the thread that waits for the session to end */
 	_Atomic bool ended; /* it did */
 };
 
@@ -279,7 +278,7 @@ static void take_signals(void *arg)
 		}
 		atomic_store(&t->mount->left, true);
 		fuse_session_exit(t->mount->session);
-		tgkill(getpid(), t->server, SIGUSR1);
+		mount_loop_stop(t->mount);
 	}
 }
 
@@ -288,23 +287,9 @@ static void interrupt(int number)
 	(void)number;
 }
 
-static int loop(struct mount *m)
-{
-	struct fuse_loop_config *config = fuse_loop_cfg_create();
-	int rc;
-
-	if (!config)
-		return -ENOMEM;
-	fuse_loop_cfg_set_max_threads(config, THREADS);
-	fuse_loop_cfg_set_idle_threads(config, THREADS);
-	rc = fuse_session_loop_mt(m->session, config);
-	fuse_loop_cfg_destroy(config);
-	return rc < 0 ? rc : 0;
-}
-
 int mount_serve(struct mount *m)
 {
-	struct signal_task t = { .mount = m, .server = gettid() };
+	struct signal_task t = { .mount = m };
 	struct sigaction wake = { .sa_handler = interrupt };
 	struct world world, *before = world_current;
 	struct task *task, *trimmer;
@@ -315,10 +300,14 @@ int mount_serve(struct mount *m)
 	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 	world_init_real(&world, HZ);
 	world_bind(&world);
+	if (mount_loop_begin(m)) {
+		world_bind(before);
+		return -ENOMEM;
+	}
 	trimmer = world_spawn("trimmer", nodes_trim, m);
 	task = world_spawn("signals", take_signals, &t);
 	if (task && trimmer)
-		rc = loop(m);
+		rc = mount_loop(m);
 	nodes_end(m);
 	if (trimmer)
 		world_join(trimmer);
@@ -327,6 +316,7 @@ int mount_serve(struct mount *m)
 		kill(getpid(), SIGTERM);
 		world_join(task);
 	}
+	mount_loop_end(m);
 	world_bind(before);
 	return rc;
 }

@@ -47,10 +47,11 @@ struct handle {
 struct mount {
 	struct sluice *cache; /* immutable, as are the next five */
 	struct fuse_session *session;
-	char *mountpoint; /* absolute */
-	int source_fd;    /* locked: one daemon a source */
-	bool root_user;   /* may act in the name of callers */
-	bool direct;      /* reads=direct */
+	struct crew *crew; /* while it serves */
+	char *mountpoint;  /* absolute */
+	int source_fd;     /* locked: one daemon a source */
+	bool root_user;    /* may act in the name of callers */
+	bool direct;       /* reads=direct */
 	bool lazy_replace;
 	struct node root;
 	/* as agreed with the kernel, by the one thread that does it: mount_init.c */
@@ -120,6 +121,15 @@ void nodes_close(struct mount *m);
 /* --- mount_init.c: to be called once it is mounted */
 
 int mount_agree(struct mount *m);
+
+/* --- mount_loop.c */
+
+int mount_loop_begin(struct mount *m);
+/* Serves until the session ends, or until it is stopped. 0 or a negative errno. */
+int mount_loop(struct mount *m);
+/* Also while it has not yet begun. The session was told to exit. */
+void mount_loop_stop(struct mount *m);
+void mount_loop_end(struct mount *m);
 
 /* --- mount_name.c */
 
