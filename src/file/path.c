@@ -291,11 +291,9 @@ static void settle_some(struct path_table *t)
 }
 
 /* Whether every block of the file has its place on the device. */
-static bool is_dense(const struct entry *e)
+static bool is_dense(const struct stat *st)
 {
-	struct stat st;
-
-	return e->key.block || (!fstat(e->fd, &st) && (u64)st.st_blocks * 512 >= (u64)st.st_size);
+	return S_ISBLK(st->st_mode) || (u64)st->st_blocks * 512 >= (u64)st->st_size;
 }
 
 /* Makes the entry of an opened file; the descriptor is the entry's on success. */
@@ -322,7 +320,7 @@ static int add(struct path_table *t, const char *path, int fd, const struct stat
 		store_destroy(store);
 		goto free_entry;
 	}
-	if (is_dense(e))
+	if (is_dense(st))
 		e->inode->sparse = false;
 	inode_set_owner(e->inode, e);
 	*slot_of(t, &e->key) = e;

@@ -26,6 +26,8 @@
 #define LOCK_S    10 /* how long the end of another daemon is waited for */
 #define LOCK_POLL (50 * NSEC_PER_MSEC)
 
+#define IDLE_FILES "idle_files=65536"
+
 static void on_init(void *mount, struct fuse_conn_info *conn)
 {
 	unsigned wanted = FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS |
@@ -189,11 +191,28 @@ static int mount_it(struct mount *m, const struct mount_config *c, struct err *e
 	return -EIO;
 }
 
+/*
+ * To give a file up that has just been written means to write it and to wait for that, in the call
+ * that closes another one: so many are kept, unless the settings say otherwise.
+ */
 static int make_cache(struct mount *m, const struct mount_config *c, struct err *e)
 {
 	char text[sizeof(e->text)];
-	int rc = sluice_create(c->settings, text, sizeof(text), &m->cache);
+	const char **settings;
+	size_t count = 0;
+	int rc;
 
+	while (c->settings[count])
+		count++;
+	settings = calloc(count + 2, sizeof(*settings));
+	if (!settings) {
+		err_set(e, NULL, 0, "not enough memory");
+		return -ENOMEM;
+	}
+	settings[0] = IDLE_FILES;
+	memcpy(settings + 1, c->settings, count * sizeof(*settings));
+	rc = sluice_create(settings, text, sizeof(text), &m->cache);
+	free(settings);
 	if (rc)
 		err_set(e, NULL, 0, "%s", text);
 	return rc;

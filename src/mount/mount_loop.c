@@ -2,10 +2,10 @@
 /*
  * The threads that serve. The kernel gives a request to the thread that has waited longest, so when
  * many wait, each request meets a thread whose stack and buffer the processor has long forgotten.
- * So only a few wait for requests, one more than there are processors; the others rest, and take a place when
- * nobody waits any more, since all have something to do. That may be long, for writers that are
- * paced sleep in the threads that serve them: hence there may be many. None is ever ended
- * and made again.
+ * So only a few wait for requests, one more than there are processors; the others rest, and take a
+ * place when nobody waits any more, since all have something to do. That may take them long, for
+ * writers that are paced sleep in the threads that serve them: hence there may be many. None is
+ * ever ended and made again.
  */
 #include "mount/mount_inner.h"
 #include <signal.h>
