@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define STEP_MIN (64ull << 10)
@@ -58,10 +59,18 @@ static int call_fallocate(const struct fd_store *f, int mode, u64 offset, u64 le
 	return rc ? -errno : 0;
 }
 
-/* A file that keeps its size keeps its mtime: only what was reserved past its end is given back. */
+#define CAPABILITY      "security.capability"
+#define CAPABILITY_SIZE 64 /* 24 at most today */
+
+/*
+ * A file that keeps its size keeps its mtime, and its capabilities, which a truncation takes away:
+ * only what was reserved past its end is given back.
+ */
 static int call_ftruncate(const struct fd_store *f, u64 size)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+	char may[CAPABILITY_SIZE];
+	ssize_t has = fgetxattr(f->fd, CAPABILITY, may, sizeof(may));
 	struct stat st;
 	bool keeps = !fstat(f->fd, &st) && (u64)st.st_size == size;
 	int rc;
@@ -72,6 +81,8 @@ static int call_ftruncate(const struct fd_store *f, u64 size)
 	if (rc)
 		return -errno;
 	times[1] = st.st_mtim;
+	if (keeps && has > 0)
+		fsetxattr(f->fd, CAPABILITY, may, (size_t)has, 0);
 	if (keeps)
 		futimens(f->fd, times);
 	return 0;

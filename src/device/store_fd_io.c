@@ -157,13 +157,16 @@ static void try_alignment(struct fd_store *f)
 	free(buf);
 }
 
-/* The file once more, by its own description, so that flags of one are not those of the other. */
+/*
+ * The file once more, by its own description, so that flags of one are not those of the other; but
+ * whose reads shall not move the file's atime, that holds for both.
+ */
 static int reopen(int fd, int flags)
 {
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return open(path, flags | O_CLOEXEC);
+	return open(path, flags | (fcntl(fd, F_GETFL) & O_NOATIME) | O_CLOEXEC);
 }
 
 /* dup3() swaps the description in one step; I/O that is under way keeps the old one. */

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +109,7 @@ static u64 raise_limit(void)
 static int open_source(struct mount *m, const char *source, struct err *e)
 {
 	u64 deadline = world_now() + LOCK_S * NSEC_PER_SEC;
+	struct statvfs fs;
 	struct stat st;
 
 	m->source_fd = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -129,9 +130,14 @@ static int open_source(struct mount *m, const char *source, struct err *e)
 				 .ino = st.st_ino,
 				 .kind = S_IFDIR,
 				 .fd = open(source, O_PATH | O_DIRECTORY | O_CLOEXEC),
+				 .atime_ns = TIME_OF_SOURCE,
 				 .mtime_ns = TIME_OF_SOURCE,
 				 .ctime_ns = TIME_OF_SOURCE };
-	return m->root.fd < 0 ? -errno : 0;
+	if (m->root.fd < 0 || fstatvfs(m->root.fd, &fs))
+		return -errno;
+	m->no_atime = fs.f_flag & (ST_NOATIME | ST_RDONLY);
+	m->strict_atime = !(fs.f_flag & (ST_NOATIME | ST_RELATIME));
+	return 0;
 }
 
 static int find_mountpoint(struct mount *m, const char *mountpoint, struct err *e)
@@ -249,6 +255,7 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	m->nodes_max = raise_limit() / 8; /* the table of paths takes up to three quarters */
+	rights_drop(m);                   /* before there are other threads */
 	rc = find_mountpoint(m, c->mountpoint, e);
 	if (!rc)
 		rc = open_source(m, c->source, e);
@@ -315,8 +322,6 @@ int mount_serve(struct mount *m)
 	int rc = -ENOMEM;
 
 	sigaction(SIGUSR1, &wake, NULL); /* without SA_RESTART */
-	/* never wait for write-out of the source's file system to get memory: it may wait for us */
-	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 	world_init_real(&world, HZ);
 	world_bind(&world);
 	if (mount_loop_begin(m)) {

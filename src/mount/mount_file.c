@@ -46,6 +46,17 @@ static int flags_for_system(int flags)
 	return (writes(flags) ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 }
 
+/*
+ * openat(2), but what the cache reads is not what somebody reads: atime is left alone, if we may
+ * ask for that, and moved by node_accessed().
+ */
+static int open_quietly(int folder, const char *name, int flags, mode_t mode)
+{
+	int fd = openat(folder, name, flags | O_NOATIME, mode);
+
+	return fd < 0 && errno == EPERM ? openat(folder, name, flags, mode) : fd;
+}
+
 /* --- opening and closing */
 
 /* Opens a node in the table; `fd` becomes the table's. */
@@ -77,6 +88,7 @@ static int handle_open(struct mount *m, struct node *n, int fd, int flags, bool 
 		return -ENOMEM;
 	}
 	h->node = n;
+	h->no_atime = flags & O_NOATIME;
 	rc = open_in_table(m, n, fd, flags, kept, &h->file);
 	if (rc) {
 		free(h);
@@ -118,7 +130,7 @@ static u32 reply_flags(const struct mount *m, int flags, bool kept)
 static int node_open(struct mount *m, struct node *n, int flags, bool *kept, struct handle **out)
 {
 	char path[PROC_PATH_MAX];
-	int fd = open(proc_path(path, n->fd), flags_for_system(flags));
+	int fd = open_quietly(AT_FDCWD, proc_path(path, n->fd), flags_for_system(flags), 0);
 
 	return fd < 0 ? -errno : handle_open(m, n, fd, flags, kept, out);
 }
@@ -138,6 +150,8 @@ void file_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	}
 	reply.fh = (uintptr_t)h;
 	reply.open_flags = reply_flags(m, fi->flags, kept);
+	if (reply.open_flags & FOPEN_KEEP_CACHE && !writes(fi->flags))
+		node_accessed(m, h->node, h); /* the kernel may have what will be read */
 	if (fuse_reply_iov(req, &v, 1))
 		handle_close(m, h);
 }
@@ -178,6 +192,7 @@ static void reply_created(fuse_req_t req, struct node *n, const struct stat *st,
 		struct fuse_entry_out entry;
 		struct fuse_open_out open;
 	} reply = { .entry = { .nodeid = (uintptr_t)n,
+			       .generation = n->generation,
 			       .entry_valid = (u64)TIMEOUT_S,
 			       .attr_valid = (u64)TIMEOUT_S },
 		    .open = { .fh = (uintptr_t)h, .open_flags = flags } };
@@ -193,16 +208,18 @@ static void reply_created(fuse_req_t req, struct node *n, const struct stat *st,
 void file_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		    struct fuse_file_info *fi)
 {
-	int how = flags_for_system(fi->flags) | O_CREAT | O_NOFOLLOW | (fi->flags & O_EXCL), fd;
+	bool nameless = (fi->flags & O_TMPFILE) == O_TMPFILE; /* see mount_young.c */
+	int how = flags_for_system(fi->flags) | (fi->flags & O_EXCL) |
+		  (nameless ? O_TMPFILE : O_CREAT | O_NOFOLLOW);
 	struct mount *m = mount_of(req);
 	struct handle *h;
 	struct node *n;
 	struct stat st;
 	bool kept;
-	int rc;
+	int rc, fd;
 
 	caller_begin(req);
-	fd = openat(node_of(req, parent)->fd, name, how, mode);
+	fd = open_quietly(node_of(req, parent)->fd, nameless ? "." : name, how, mode);
 	caller_end(req);
 	if (fd < 0) {
 		fuse_reply_err(req, errno);
@@ -273,9 +290,11 @@ static bool reply_lent(fuse_req_t req, struct file *f, size_t length, u64 offset
 void file_op_read(fuse_req_t req, fuse_ino_t number, size_t length, off_t offset,
 		  struct fuse_file_info *fi)
 {
-	struct file *f = handle_of(fi)->file;
+	struct handle *h = handle_of(fi);
+	struct file *f = h->file;
 
 	(void)number;
+	node_accessed(mount_of(req), h->node, h);
 	if (length <= READ_COPIED || !reply_lent(req, f, length, (u64)offset))
 		reply_copied(req, f, length, (u64)offset);
 }
@@ -314,7 +333,7 @@ void file_write_out(struct mount *m, struct node *n)
 	u64 size;
 	bool kept;
 
-	if (m->lazy_replace || !S_ISREG(n->kind) || !path_size(m->cache->paths, &key, &size) ||
+	if (!S_ISREG(n->kind) || !path_size(m->cache->paths, &key, &size) ||
 	    node_open(m, n, O_RDONLY, &kept, &h))
 		return;
 	file_sync_range(h->file, 0, 0, FILE_WRITE | FILE_WAIT_AFTER);

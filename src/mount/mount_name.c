@@ -16,6 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define GROUPS_LOOKED_AT 1024
+
 /* --- acting for a caller */
 
 /* All that is permitted takes effect again: a change of ids has taken some of it away. */
@@ -29,6 +31,20 @@ static void raise_capabilities(void)
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
 		sets[i].effective = sets[i].permitted;
 	syscall(SYS_capset, &head, sets);
+}
+
+bool caller_in_group(fuse_req_t req, gid_t gid)
+{
+	gid_t groups[GROUPS_LOOKED_AT];
+	int count = 0;
+
+	if (fuse_req_ctx(req)->gid == gid)
+		return true;
+	count = fuse_req_getgroups(req, GROUPS_LOOKED_AT, groups);
+	for (int i = 0; i < count && i < GROUPS_LOOKED_AT; i++)
+		if (groups[i] == gid)
+			return true;
+	return false;
 }
 
 void caller_begin(fuse_req_t req)
@@ -70,7 +86,9 @@ void change_end(struct mount *m, struct node *n, const struct stat *before)
 {
 	struct stat after;
 
-	if (before->st_mode && !fstatat(n->fd, "", &after, AT_EMPTY_PATH)) {
+	if (before->st_mode && !fstatat(n->fd, "", &after, AT_EMPTY_PATH) &&
+	    (after.st_ctim.tv_sec != before->st_ctim.tv_sec ||
+	     after.st_ctim.tv_nsec != before->st_ctim.tv_nsec)) {
 		node_changed(n);
 		path_touched(m->cache->paths, before, &after);
 	}
@@ -109,9 +127,11 @@ int name_lookup(struct mount *m, struct node *parent, const char *name,
 	if (fd < 0)
 		return -errno;
 	rc = node_get(m, fd, &n, &out->attr);
-	if (!rc)
-		out->ino = (fuse_ino_t)n;
-	return rc;
+	if (rc)
+		return rc;
+	out->ino = (fuse_ino_t)n;
+	out->generation = n->generation;
+	return 0;
 }
 
 static void reply_lookup(fuse_req_t req, struct node *parent, const char *name)
@@ -244,13 +264,18 @@ void name_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t
 	struct stat moved_before, over_before;
 	int rc;
 
-	if (moved && over && !(flags & RENAME_NOREPLACE))
+	/* so that after a crash of ours there is one or the other */
+	if (moved && over && !(flags & RENAME_NOREPLACE) && !m->lazy_replace)
 		file_write_out(m, moved);
 	if (moved)
 		change_begin(moved, &moved_before);
 	if (over)
 		change_begin(over, &over_before);
+	if (flags & RENAME_WHITEOUT) /* which is the caller's */
+		caller_begin(req);
 	rc = result(renameat2(p->fd, name, new_p->fd, new_name, flags));
+	if (flags & RENAME_WHITEOUT)
+		caller_end(req);
 	if (moved && !rc)
 		change_end(m, moved, &moved_before);
 	if (over && !rc)
