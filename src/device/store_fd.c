@@ -102,9 +102,11 @@ static void fd_destroy(struct store *s)
 	if (!fstat(f->fd, &st) && st.st_nlink &&
 	    f->reserved_to > round_up((u64)st.st_size, PAGE_SIZE))
 		call_ftruncate(f, (u64)st.st_size);
-	if (f->direct >= 0)
-		close(f->direct);
-	atomic_fetch_sub(f->direct >= 0 ? &d->direct : &d->buffered, 1);
+	if (atomic_load(&f->probed)) {
+		atomic_fetch_sub(f->direct >= 0 ? &d->direct : &d->buffered, 1);
+		if (f->direct >= 0)
+			close(f->direct);
+	}
 	close(f->fd);
 	free(f);
 }
@@ -321,10 +323,7 @@ int store_open_fd(struct device *d, int fd, struct store **out)
 	f->fd = fd;
 	f->block_device = block_device;
 	room_init(&f->room);
-	fd_store_probe(f, d->config.direct);
 	real_store_init(&f->real, d, &fd_ops, &fd_real_ops, (u64)size);
-	atomic_fetch_add(f->direct >= 0 ? &file_device_of(d)->direct : &file_device_of(d)->buffered,
-			 1);
 	*out = &f->real.store;
 	return 0;
 }

@@ -16,13 +16,16 @@
  */
 #include "file/path.h"
 #include "file/inner.h"
+#include "file/path_flags.h"
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define BUCKETS      4096
+#define BUCKETS      32768
 #define FDS_AN_INODE 2 /* with and without O_DIRECT */
 #define SETTLED_MAX  4 /* idle files looked at in one call */
 #define VICTIMS_MAX  64
@@ -38,10 +41,10 @@ struct sight {
 };
 
 struct entry {
-	struct path_table *table; /* immutable, as are the next three */
+	struct path_table *table; /* immutable, as is the next */
 	struct key key;
-	char *path;
-	struct entry *next; /* in its bucket */
+	_Atomic(char *) path; /* NULL: to be asked for; see path_of_inode() */
+	struct entry *next;   /* in its bucket */
 	struct inode *inode;
 	int fd;        /* the store's: only looked at */
 	bool writable; /* fd is */
@@ -83,56 +86,12 @@ static struct key key_of(const struct stat *st)
 	return (struct key){ .device = st->st_dev, .number = st->st_ino };
 }
 
-#define FLAGS_TO_SYSTEM (O_CREAT | O_EXCL | O_NOFOLLOW | O_NOATIME | O_NOCTTY | O_LARGEFILE)
-#define FLAGS_OURS      (O_ACCMODE | O_TRUNC | O_APPEND | O_DIRECT | O_SYNC | O_DSYNC)
-#define FLAGS_KNOWN     (FLAGS_TO_SYSTEM | FLAGS_OURS | O_CLOEXEC | O_NONBLOCK)
-
-static bool writes(int flags)
-{
-	return (flags & O_ACCMODE) != O_RDONLY;
-}
-
-static bool flags_are_known(int flags)
-{
-	return !(flags & ~FLAGS_KNOWN) && (flags & O_ACCMODE) != O_ACCMODE &&
-	       !(flags & O_TRUNC && !writes(flags));
-}
-
-/* Opens without waiting for anybody (a FIFO would) and without changing what is there. */
-static int open_by_system(const char *path, int flags, mode_t mode)
-{
-	int wanted = (flags & FLAGS_TO_SYSTEM) | O_CLOEXEC | O_NONBLOCK, fd;
-
-	do
-		fd = open(path, wanted | (writes(flags) ? O_RDWR : O_RDONLY), mode);
-	while (fd < 0 && errno == EINTR);
-	return fd < 0 ? -errno : fd;
-}
-
-static int check_kind(int fd, struct stat *st)
-{
-	if (fstat(fd, st))
-		return -errno;
-	if (S_ISDIR(st->st_mode))
-		return -EISDIR;
-	return S_ISREG(st->st_mode) || S_ISBLK(st->st_mode) ? 0 : -EINVAL;
-}
-
-static unsigned file_flags_of(int flags)
-{
-	int access = flags & O_ACCMODE;
-
-	return (access == O_RDONLY ? FILE_NO_WRITE : 0) | (access == O_WRONLY ? FILE_NO_READ : 0) |
-	       (flags & O_APPEND ? FILE_APPEND : 0) | (flags & O_DIRECT ? FILE_DIRECT : 0) |
-	       (flags & (O_SYNC | O_DSYNC) ? FILE_SYNC : 0);
-}
-
 /* --- the table; with its lock held */
 
 static struct entry **slot_of(struct path_table *t, const struct key *k)
 {
 	u64 hash = (k->device * 31 + k->number + k->block) * 0x9e3779b97f4a7c15ull; /* Fibonacci */
-	struct entry **at = &t->bucket[hash >> 52];
+	struct entry **at = &t->bucket[hash >> 49];
 
 	while (*at && ((*at)->key.device != k->device || (*at)->key.number != k->number ||
 		       (*at)->key.block != k->block))
@@ -140,7 +99,7 @@ static struct entry **slot_of(struct path_table *t, const struct key *k)
 	return at;
 }
 
-static_assert(BUCKETS == 1 << 12, "the hash's top 12 bits");
+static_assert(BUCKETS == 1 << 15, "the hash's top 15 bits");
 
 static void leave_idle(struct entry *e)
 {
@@ -308,8 +267,8 @@ static int add(struct path_table *t, const char *path, int fd, const struct stat
 		goto close_fd;
 	*e = (struct entry){ .table = t, .key = key_of(st), .fd = fd, .writable = writable };
 	list_init(&e->idle);
-	e->path = strdup(path);
-	if (!e->path)
+	e->path = path ? strdup(path) : NULL;
+	if (path && !e->path)
 		goto free_entry;
 	rc = store_open_fd(t->engine->all.wb[t->device]->device, fd, &store);
 	fd = -1;
@@ -487,9 +446,9 @@ int path_open(struct path_table *t, const char *path, int flags, mode_t mode, st
 	int fd, rc = 0;
 	bool kept;
 
-	if (!flags_are_known(flags))
+	if (!path_flags_known(flags))
 		return -EINVAL;
-	while ((fd = open_by_system(path, flags, mode)) == -EMFILE && !rc) {
+	while ((fd = path_open_by_system(path, flags, mode)) == -EMFILE && !rc) {
 		mutex_lock(&t->lock);
 		rc = drop_one(t);
 		mutex_unlock(&t->lock);
@@ -502,7 +461,7 @@ int path_open_fd(struct path_table *t, int fd, const char *path, int flags, bool
 {
 	struct entry *e;
 	struct stat st;
-	int rc = flags_are_known(flags) ? check_kind(fd, &st) : -EINVAL;
+	int rc = path_flags_known(flags) ? path_check_kind(fd, &st) : -EINVAL;
 
 	if (rc) {
 		close(fd);
@@ -510,14 +469,14 @@ int path_open_fd(struct path_table *t, int fd, const char *path, int flags, bool
 	}
 	mutex_lock(&t->lock);
 	settle_some(t);
-	rc = enter(t, path, fd, &st, writes(flags), &e, kept);
+	rc = enter(t, path, fd, &st, path_writes(flags), &e, kept);
 	mutex_unlock(&t->lock);
 	if (rc)
 		return rc;
 	if (flags & O_TRUNC && !e->key.block)
 		rc = inode_truncate(e->inode, 0);
 	if (!rc)
-		rc = file_open(e->inode, file_flags_of(flags), out);
+		rc = file_open(e->inode, path_file_flags(flags), out);
 	if (rc)
 		leave(e);
 	return rc;
@@ -591,7 +550,19 @@ bool path_size(struct path_table *t, const struct stat *st, u64 *size_bytes)
 
 const char *path_of_inode(struct inode *inode)
 {
-	return ((struct entry *)inode_owner(inode))->path;
+	struct entry *e = inode_owner(inode);
+	char proc[32], name[PATH_MAX + 1], *none = NULL, *found;
+	ssize_t n;
+
+	if (!e->path) {
+		snprintf(proc, sizeof(proc), "/proc/self/fd/%d", e->fd);
+		n = readlink(proc, name, sizeof(name) - 1);
+		name[n > 0 ? n : 0] = 0;
+		found = n > 0 ? strdup(name) : NULL;
+		if (found && !atomic_compare_exchange_strong(&e->path, &none, found))
+			free(found);
+	}
+	return e->path ? e->path : "(a file whose name is not known)";
 }
 
 void path_stats(struct path_table *t, struct path_stats *out)

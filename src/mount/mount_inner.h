@@ -70,8 +70,9 @@ struct mount {
 	struct mutex lock; /* protects the nodes and the lists; not held over I/O of data */
 	struct list_node lingering, handles;
 	u64 nodes, nodes_max;
-	u32 generation;      /* of the last node */
-	struct cond crowded; /* nodes are more than nodes_max, or `ended` */
+	_Atomic u64 nodes_freed; /* ever; changed under the lock */
+	u32 generation;          /* of the last node */
+	struct cond crowded;     /* nodes are more than nodes_max, or `ended` */
 	bool ended;
 	u32 hand; /* the bucket to look for nodes that can go */
 	struct node *bucket[NODE_BUCKETS];
@@ -112,6 +113,8 @@ static inline int result(int rc)
 int node_stat(struct mount *m, struct node *n, struct stat *st);
 /* Finds or makes the node of an O_PATH descriptor, which it takes, and counts a lookup. */
 int node_get(struct mount *m, int fd, struct node **out, struct stat *st);
+/* The node of a file, if the kernel knows it, with a lookup counted; or NULL. */
+struct node *node_find(struct mount *m, const struct stat *st);
 void node_forget(struct mount *m, struct node *n, u64 lookups);
 /* Data was accepted: the times move. */
 void node_modified(struct node *n);
