@@ -104,8 +104,8 @@ def run_once(bench, golden, sockets, mounted):
                            'memory=%d,dirty_bytes=%d,dirty_background_bytes=%d' % (
                                TABLES * 2 >> 20 << 20, LIMIT, BACKGROUND)).path
         with Database(folder, sockets) as db:
-            db.query('SELECT count(*) FROM pgbench_accounts')
-            db.query('SELECT count(*) FROM pgbench_tellers, pgbench_branches WHERE tid = bid')
+            for table in 'accounts', 'tellers', 'branches':
+                db.query('SELECT count(*) FROM pgbench_' + table)
             before = charged_and_written(bench, disk, mounted)
             out = db.pgbench('-n', '-N', '-M', 'prepared', '-c', str(CLIENTS), '-j', '2', '-T',
                              str(SECONDS))
