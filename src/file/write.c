@@ -231,6 +231,12 @@ static void account(struct write *w, struct folio *f, struct dirtied d)
  */
 static int reserve_step(struct write *w)
 {
+	if (unlikely(w->inode->littered) && w->position + w->bytes > size_now(w->inode)) {
+		int rc = inode_clear_litter(w->inode);
+
+		if (rc)
+			return rc;
+	}
 	for (;;) {
 		u64 end = w->position + w->bytes, less;
 		int rc = inode_reserve(w->inode, w->position, end, w->flags & FILE_IO_NOWAIT);

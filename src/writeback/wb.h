@@ -202,10 +202,13 @@ struct inode {
 	_Atomic u64 changed_tid,
 		grown_tid; /* the journal's newest transaction with a change of it */
 	_Atomic u32 opens;
+	_Atomic u32 awaited;       /* those who wait for its pages in flight: inode_wait_pages() */
 	_Atomic u32 landings;      /* I/Os whose end is being entered here; see writeout.c */
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
+	bool littered;             /* a write that failed may have left bytes past the size on the
+				    * device; under the lock, held alone */
 	_Atomic bool sparse;       /* there may be holes below `reserved`, whose room has to be
 				    * asked for; under the lock */
 	void *owner;               /* whoever made the inode: his own */
@@ -456,6 +459,8 @@ void dontcache_dequeue(struct inode *inode);
 void retry_note_failure(struct inode *inode);
 void retry_note_success(struct inode *inode);
 bool retry_is_pausing(const struct inode *inode);
+/* Whether the flusher may write the inode of its own accord. */
+bool retry_may_be_tried(const struct inode *inode);
 /* A pause is over: the flusher tries again, and then sets its alarm for those that are not. */
 bool retry_is_due(struct wb *wb);
 void retry_arm(struct wb *wb);
