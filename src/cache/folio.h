@@ -51,6 +51,7 @@ struct folio {
 	u8 order;        /* changes under the tree_lock and the lru_lock, with the folio locked */
 	_Atomic u8 uses; /* since reclaim looked, up to FOLIO_HOT; one in a race may be lost */
 	u32 lru_next, lru_prev; /* cache.lru_lock */
+	u16 tenant;             /* whose memory it is; see owner.h; under the tree_lock */
 };
 
 static_assert(sizeof(struct folio) == 40, "descriptor memory is bounded by design");
@@ -124,7 +125,8 @@ void folio_zero_racy(void *to, size_t length);
 /*
  * Allocates a folio of `order`, not in any mapping, unlocked, with one pin. Reclaims if
  * need be; above order 0 it gives up early and returns NULL, at order 0 it waits for
- * memory and returns NULL only when there is no descriptor memory to be had.
+ * memory and returns NULL only when there is no descriptor memory to be had, or when most of the
+ * cache is dirty data that nobody can write.
  */
 struct folio *folio_alloc(struct cache *c, unsigned order);
 /* The same for those who hold what others wait for: gives up early at order 0 too. */

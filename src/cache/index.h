@@ -44,6 +44,10 @@ struct index_node {
 	void *child[64];  /* nodes, or leaves in the lowest inner level */
 };
 
+struct leaf_owners {
+	u16 id[2][LEAF_PAGES]; /* [enum owner_of] */
+};
+
 struct leaf {
 	u64 uptodate; /* every block of the page is valid */
 	/*
@@ -52,7 +56,9 @@ struct leaf {
 	 * slot and the descriptor before he can ask for the bytes.
 	 */
 	u32 frames;
+	u16 owner[2]; /* whose all pages are that are dirty, or in flight; see owner.h */
 	u64 tag[TAG_MAX];
+	struct leaf_owners *owners; /* where they are several tenants': page by page; else NULL */
 	union {
 		struct {
 			u64 first;                 /* its first page: a multiple of 64 */

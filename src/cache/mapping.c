@@ -4,6 +4,7 @@
  * slots of all its pages, so a lookup is one walk and one load; its state words
  * start clean and invalid.
  */
+#include "cache/owner.h"
 #include "cache/state.h"
 #include <errno.h>
 
@@ -133,6 +134,8 @@ int mapping_add(struct mapping *m, struct folio *f, u64 index)
 		folio_change_end(f);
 		folio_put(m->pages, m->pages + folio_pages(f));
 		folio_pin(f);
+		if (unlikely(tenants_in(m->cache)))
+			owner_adopt(m->cache, f);
 		lru_add(m->cache, f);
 	}
 	spin_unlock(&m->tree_lock);
@@ -172,6 +175,8 @@ static void remove_locked(struct mapping *m, struct folio *f)
 	assert(m->pages >= folio_pages(f));
 	folio_put(m->pages, m->pages - folio_pages(f));
 	lru_del(m->cache, f);
+	if (unlikely(tenants_in(m->cache)))
+		owner_leave(m->cache, f);
 	folio_put(f->mapping, NULL);
 	folio_unpin(m->cache, f);
 }

@@ -12,7 +12,7 @@
  *
  * Caller's duty: the folio is locked, and only the cache and the caller hold it.
  */
-#include "cache/cache.h"
+#include "cache/owner.h"
 
 /* How many of the pages [first, end) are dirty. With the tree_lock held. */
 static u64 count_dirty(struct mapping *m, u64 first, u64 end)
@@ -63,6 +63,7 @@ static struct folio *halve(struct mapping *m, struct folio *f, u64 page, u32 *re
 	while (!folio_trylock(other))
 		;
 	folio_put(other->mapping, m);
+	other->tenant = f->tenant;
 	folio_put(other->index, upper ? f->index : f->index + half);
 	atomic_fetch_or(&other->flags, flags & FOLIO_DROP);
 	atomic_store(&other->uses, atomic_load(&f->uses));
@@ -83,9 +84,10 @@ static struct folio *halve(struct mapping *m, struct folio *f, u64 page, u32 *re
 }
 
 /* Enters that a split of f freed `relief` pages from their dirty neighbours. */
-static void post_relief(struct mapping *m, const struct folio *f, u32 relief)
+static void post_relief(struct mapping *m, struct folio *f, u32 relief)
 {
 	struct ledger_entry e = { 0 };
+	struct bill b;
 
 	if (!relief)
 		return;
@@ -94,7 +96,13 @@ static void post_relief(struct mapping *m, const struct folio *f, u32 relief)
 	e.total[TOTAL_FOLIO_CANCELLED] = relief;
 	if (folio_is_to_drop(f))
 		e.level[LEVEL_FOLIO_DROP] = -(s32)relief;
-	ledger_post_all(m->books, MAPPING_BOOKS, &e, &m->cache->books_lock);
+	bill_begin(&b, m);
+	if (likely(!b.tenants)) {
+		ledger_post_all(m->books, MAPPING_BOOKS, &e, &m->cache->books_lock);
+		return;
+	}
+	bill_folio(&b, f, NULL, &e);
+	bill_post(&b, &e);
 }
 
 /* Whether nobody but the caller knows where its bytes are. */

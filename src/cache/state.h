@@ -52,6 +52,12 @@ void folio_cancel_dirty(struct folio *f, u64 first_block, u32 count);
 u32 folio_begin_writeback(struct folio *f, bool whole, struct block_run *runs);
 
 /*
+ * The same of the dirty pages of one tenant only, under ownership by page (owner.h); 0: there are
+ * none, and nothing was done.
+ */
+u32 folio_begin_writeback_of(struct folio *f, u32 tenant, struct block_run *runs);
+
+/*
  * Ends the flight of blocks (folio locks not needed; callable from events). With an error they
  * become dirty again, without counting as newly dirtied, and the mapping keeps the error. True if
  * folios that should have gone with it are still there, since somebody held them.

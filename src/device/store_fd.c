@@ -6,9 +6,10 @@
  * Room: a write that the cache has accepted must not find the device full later, so room is made
  * before (fallocate, keeping the size). That costs a system call and often a transaction of the
  * file system, so what is known to have room is remembered (room.c), and more is made than asked
- * for: an eighth of the file, between 64 KiB and 16 MiB. A file that was written from end to end
- * is recognized (SEEK_HOLE) and then costs nothing more. What was made past the end and not used
- * is given back at the end, by setting the size to what it is. There is no room past the limit
+ * for: an eighth of the file, between 64 KiB and 16 MiB, but for the first time, since most files
+ * are written by one call. A file that was written from end to end is recognized (SEEK_HOLE) and
+ * then costs nothing more. What was made past the end and not used, but for the rest of a page, is
+ * given back at the end, by setting the size to what it is. There is no room past the limit
  * on the size of files (RLIMIT_FSIZE), in whole pages, though some file systems would make it:
  * what is written there could never leave the cache.
  */
@@ -98,11 +99,14 @@ static void fd_destroy(struct store *s)
 	struct file_device *d = file_device_of(s->device);
 	struct stat st;
 
-	if (!fstat(f->fd, &st) && f->reserved_to > (u64)st.st_size)
+	if (!fstat(f->fd, &st) && st.st_nlink &&
+	    f->reserved_to > round_up((u64)st.st_size, PAGE_SIZE))
 		call_ftruncate(f, (u64)st.st_size);
-	if (f->direct >= 0)
-		close(f->direct);
-	atomic_fetch_sub(f->direct >= 0 ? &d->direct : &d->buffered, 1);
+	if (atomic_load(&f->probed)) {
+		atomic_fetch_sub(f->direct >= 0 ? &d->direct : &d->buffered, 1);
+		if (f->direct >= 0)
+			close(f->direct);
+	}
 	close(f->fd);
 	free(f);
 }
@@ -173,7 +177,8 @@ static int make_room(struct fd_store *f, u64 from, u64 to, u64 limit)
 	u64 size = real_store_size(&f->real.store);
 	u64 step = min_u64(max_u64(size / 8, STEP_MIN), STEP_MAX);
 	bool skips = from > max_u64(size, f->reserved_to); /* then the next may do so, too */
-	u64 more = skips ? to : max_u64(to, min_u64(div_roundup(to, step) * step, limit));
+	bool first = !size && !f->reserved_to;
+	u64 more = skips || first ? to : max_u64(to, min_u64(div_roundup(to, step) * step, limit));
 	int error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, more - from);
 
 	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG) {
@@ -319,10 +324,7 @@ int store_open_fd(struct device *d, int fd, struct store **out)
 	f->fd = fd;
 	f->block_device = block_device;
 	room_init(&f->room);
-	fd_store_probe(f, d->config.direct);
 	real_store_init(&f->real, d, &fd_ops, &fd_real_ops, (u64)size);
-	atomic_fetch_add(f->direct >= 0 ? &file_device_of(d)->direct : &file_device_of(d)->buffered,
-			 1);
 	*out = &f->real.store;
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine as a whole: made of a cache and its writeback, it owns the inodes. */
 #include "file/inner.h"
+#include "file/tenant.h"
 #include "writeback/position.h"
 #include <errno.h>
 #include <stdio.h>
@@ -73,7 +74,8 @@ int engine_create(const struct engine_config *c, struct engine **out)
 				      .huge_pages = c->huge_pages,
 				      .reclaim = c->policy.reclaim,
 				      .shed = c->policy.pinned == PINNED_SHED,
-				      .forgets = c->policy.errors == ERRORS_LINUX };
+				      .forgets = c->policy.errors == ERRORS_LINUX,
+				      .persist = c->persist };
 	struct vm_limits vm = limits_from(&c->vm);
 	struct engine *e;
 	int rc;
@@ -236,6 +238,31 @@ static void stats_of_throttle(struct writeback *all, const struct limits *limits
 		.thresh = limits->thresh, .bg = limits->bg, .limit = out->dirty_limit });
 }
 
+struct unsafe {
+	u64 pages, files;
+	const struct inode *last;
+};
+
+static void count_unsafe(void *ctx, struct inode *inode, u64 offset, u64 length, int error)
+{
+	struct unsafe *u = ctx;
+
+	(void)offset;
+	(void)error;
+	u->pages += length >> PAGE_SHIFT;
+	u->files += inode != u->last;
+	u->last = inode;
+}
+
+static void stats_of_unsafe(struct engine *e, struct engine_stats *out)
+{
+	struct unsafe u = { 0 };
+
+	engine_show_unsafe(e, count_unsafe, &u);
+	out->unsafe = u.pages;
+	out->unsafe_files = u.files;
+}
+
 void engine_stats(struct engine *e, struct engine_stats *out)
 {
 	const struct policy *p = &e->all.policy;
@@ -269,6 +296,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 		.pages_written = ledger_total(l, TOTAL_PAGES_WRITTEN),
 		.write_failures = atomic_load(&e->cache.failures),
 	};
+	stats_of_unsafe(e, out);
 	stats_of_cache(&e->cache, out);
 	stats_of_throttle(&e->all, &limits, out);
 }
@@ -293,11 +321,16 @@ u64 engine_drop_caches(struct engine *e)
 	mutex_lock(&e->inodes_lock);
 	list_for_each (n, &e->inodes) {
 		struct inode *inode = list_entry(n, struct inode, all);
+		bool gone;
 
 		spin_lock(&inode->m.tree_lock);
-		if (!inode->m.pages) /* Linux drops the inode, and with it where a pass stopped */
+		/* Linux drops the inode, and with it where a pass stopped */
+		gone = !inode->m.pages;
+		if (gone)
 			inode->m.write_cursor = 0;
 		spin_unlock(&inode->m.tree_lock);
+		if (gone && unlikely(writeback_tenants(&e->all)))
+			inode_unsettle(inode);
 	}
 	mutex_unlock(&e->inodes_lock);
 	return dropped;
@@ -319,7 +352,8 @@ bool engine_audit(struct engine *e, char *why, size_t why_size)
 		pages += folio_get(inode->m.pages);
 	}
 	mutex_unlock(&e->inodes_lock);
-	return ok && cache_audit(&e->cache, &sum, pages, why, why_size);
+	return ok && cache_audit(&e->cache, &sum, pages, why, why_size) &&
+	       engine_audit_tenants(e, why, why_size);
 }
 
 void engine_task_exit(struct engine *e)

@@ -29,17 +29,20 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	if (!inode)
 		return -ENOMEM;
 	inode->wb = wb;
+	inode->home = wb;
 	inode->block_bytes = block_bytes;
 	inode->size = inode->reserved = size;
 	store_set_end(store, size);
 	rwsem_init(&inode->lock, RANK_INODE);
 	list_init(&inode->link);
 	list_init(&inode->drop_link);
+	list_init(&inode->failing);
 	list_init(&inode->all);
 	mapping_init(&inode->m, &e->cache, store, ilog2(PAGE_SIZE / block_bytes),
 		     (u32)min_u64(e->all.policy.max_order, device_folio_order(wb->device)),
 		     &wb->ledger);
 	inode->m.ops = &inode_mapping_ops;
+	inode->m.device = wb->index;
 	if (size)
 		inode_note_holes(inode);
 	mutex_lock(&e->inodes_lock);
@@ -71,6 +74,7 @@ void inode_set_size(struct inode *inode, u64 size_bytes)
 	store_set_end(inode->m.store, size_bytes);
 	inode->reserved = max_u64(inode->reserved, size_bytes);
 	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
+	inode_note_size(inode, size_bytes);
 }
 
 void inode_note_holes(struct inode *inode)
@@ -201,6 +205,7 @@ static int shorten(struct inode *inode, u64 size_bytes)
 
 	if (size_bytes < store_size(store) && !store_can_shorten(store))
 		return -EOPNOTSUPP;
+	inode_promise_size(inode, size_bytes);
 	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
 	for (unsigned i = 0; i < 2 && !rc; i++) {
 		if (i || !store_may_refuse(store))
@@ -209,6 +214,9 @@ static int shorten(struct inode *inode, u64 size_bytes)
 		if (!rc && store_may_refuse(store))
 			truncate_pages(inode, size_bytes);
 	}
+	if (!rc)
+		inode_note_size(inode, size_bytes);
+	inode_promise_kept(inode);
 	if (rc) {
 		atomic_store_explicit(&inode->size, old, memory_order_release);
 		return rc;
@@ -273,6 +281,8 @@ void inode_destroy(struct inode *inode)
 	list_del(&inode->all);
 	mutex_unlock(&e->inodes_lock);
 	inode_wait_landings(inode);
+	inode_leave_tenants(inode);
+	inode_forget_survival(inode);
 	mapping_finish(&inode->m);
 	store_destroy(inode->m.store);
 	free(inode);

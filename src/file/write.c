@@ -13,6 +13,7 @@
  * What a small write does to a large clean folio is the policy's choice (section 12).
  */
 #include "cache/fill.h"
+#include "cache/owner.h"
 #include "file/hit.h"
 #include <errno.h>
 
@@ -196,12 +197,23 @@ static void note_background(struct writeback *all)
 	spin_unlock(&all->lock);
 }
 
+/* What else is noted of a step in a cache with tenants. */
+static void note_tenant(struct write *w, struct folio *f, struct dirtied d)
+{
+	if (tenants_in(f->mapping->cache)->by_page)
+		stake_note(w->inode);
+	else if (d.folio_pages)
+		foreign_note(w->inode, f->tenant);
+}
+
 /* Enters what the step dirtied everywhere it counts. */
 static void account(struct write *w, struct folio *f, struct dirtied d)
 {
 	struct writeback *all = w->inode->wb->all;
 
 	throttle_charge(all, all->policy.accounting == ACCOUNT_DEBT ? d.pages : d.folio_pages);
+	if (unlikely(writeback_tenants(all)) && d.pages)
+		note_tenant(w, f, d);
 	if (d.folio_pages) {
 		world_spend(COST_DIRTY, 1);
 		shed_if_pinned(w, f);
@@ -254,6 +266,8 @@ static struct dirtied set_dirty(const struct write *w, struct folio *f)
 	u32 size = w->inode->block_bytes;
 	u64 first = w->position / size, end = div_roundup(w->position + w->bytes, size);
 
+	if (unlikely(tenants_in(f->mapping->cache)))
+		inode_settle(w->inode);
 	return folio_set_dirty(f, first, (u32)(end - first));
 }
 
@@ -336,7 +350,7 @@ static int write_steps(struct write *w, bool polled)
 
 	while (w->position < w->end && !rc) {
 		w->bytes = write_step_bytes(w);
-		rc = polled ? 0 : throttle_poll(w->inode->wb, nowait);
+		rc = polled ? 0 : throttle_poll(w->inode, nowait);
 		polled = false;
 		if (!rc)
 			rc = write_step(w);
@@ -364,7 +378,7 @@ static int write_locked(struct write *w)
  */
 static int write_append(struct write *w, size_t length)
 {
-	int rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
+	int rc = throttle_poll(w->inode, w->flags & FILE_IO_NOWAIT);
 
 	rc = rc ? rc : lock_inode(w->inode, w->flags);
 	if (rc)
@@ -402,7 +416,7 @@ static int write_shared(struct write *w)
 		int alone;
 
 		w->bytes = write_step_bytes(w);
-		rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
+		rc = throttle_poll(w->inode, w->flags & FILE_IO_NOWAIT);
 		if (rc)
 			break;
 		if (write_hit(w)) {
@@ -446,8 +460,8 @@ static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 }
 
 /* A write of any kind; *offset says where, or is told. */
-static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned count, size_t length,
-			  u64 *offset, unsigned flags, bool append)
+static ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigned count,
+				size_t length, u64 *offset, unsigned flags, bool append)
 {
 	struct inode *inode = f->inode;
 	struct write w = { .inode = inode, .from.iov = iov, .flags = flags };
@@ -491,6 +505,21 @@ static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned coun
 			return error;
 	}
 	return done ? (ssize_t)done : rc;
+}
+
+/* The same, for the tenant of the open file if it has one. */
+static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned count, size_t length,
+			  u64 *offset, unsigned flags, bool append)
+{
+	u64 word = atomic_load_explicit(&f->tenant, memory_order_relaxed), before;
+	ssize_t n;
+
+	if (likely(!word))
+		return write_for_thread(f, iov, count, length, offset, flags, append);
+	before = tenant_enter_word(word);
+	n = write_for_thread(f, iov, count, length, offset, flags, append);
+	tenant_restore(before);
+	return n;
 }
 
 ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset)

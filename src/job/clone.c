@@ -303,10 +303,25 @@ static void work(struct clone *c)
 	free(buffer);
 }
 
+/* Each task of the job acts for its tenant. */
+static void enter_tenant(struct clone *c)
+{
+	struct job_engine *e = c->run->engine;
+	const char *tenant = c->job->o.cgroup;
+	int rc;
+
+	if (!tenant || c->job->o.ioengine == IO_NULL)
+		return;
+	rc = e->act_for ? e->act_for(e, tenant) : -ENOTSUP;
+	if (rc)
+		clone_fail(c, rc, "cgroup: no tenant %s", tenant);
+}
+
 static void worker_main(void *clone)
 {
 	struct clone *c = clone;
 
+	enter_tenant(c);
 	work(c);
 	c->run->engine->task_exit(c->run->engine);
 }
@@ -412,6 +427,7 @@ void clone_main(void *clone)
 	const struct job_options *o = &c->job->o;
 
 	clone_sleep_until(c, c->start_ns);
+	enter_tenant(c);
 	c->epoch_ns = c->counted_ns = world_now();
 	if (o->pre_read)
 		clone_pre_read(c);

@@ -82,6 +82,8 @@ struct loaded_jobs {
 	struct jobs *jobs;
 };
 
+struct change;
+
 struct experiment {
 	const char *path, *name, *title, *source; /* title and source may be NULL */
 	struct policy policy;                     /* of cases that name none */
@@ -92,6 +94,8 @@ struct experiment {
 	struct reference *references;
 	size_t reference_count;
 	struct tolerance tolerance[METRIC_MAX];
+	struct change *changes; /* see change.h */
+	size_t change_count;
 	/* private: what the pointers above point into */
 	struct ini ini, machine;
 	struct settings settings; /* of the machine file and the experiment's own sections */

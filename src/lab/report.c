@@ -7,6 +7,7 @@
  * what stands in them.
  */
 #include "lab/report.h"
+#include "lab/change.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,6 +204,31 @@ static void write_devices(FILE *out, const struct lab_result *results, size_t co
 	}
 }
 
+/* Figures of single tenants, likewise. */
+static void write_tenants(FILE *out, const struct lab_result *results, size_t count)
+{
+	static const enum metric shown[] = { METRIC_READ_IOPS, METRIC_WRITE_IOPS, METRIC_WRITE_P99,
+					     METRIC_WRITE_MAX, METRIC_SLEEP,      METRIC_MAX_DIRTY,
+					     METRIC_WRITTEN,   METRIC_ENDED };
+
+	for (size_t i = 0; i < count; i++) {
+		const struct setup *s = &results[i].c->setup;
+
+		for (u32 t = 0; t < s->tenant_count && !results[i].error; t++) {
+			const struct metrics *m = &results[i].tenant[t];
+			char value[METRIC_TEXT_MAX];
+
+			fprintf(out, "%s%s, tenant %s:", t ? "" : "\n", results[i].c->name,
+				s->tenant[t].name);
+			for (size_t k = 0; k < ARRAY_SIZE(shown); k++)
+				if (report_known(m, shown[k]))
+					fprintf(out, " %s %s", metric_key(shown[k]),
+						metric_print(value, shown[k], m->value[shown[k]]));
+			fputc('\n', out);
+		}
+	}
+}
+
 void report_table(FILE *out, const struct experiment *x, const struct lab_result *results,
 		  size_t count)
 {
@@ -220,6 +246,8 @@ void report_table(FILE *out, const struct experiment *x, const struct lab_result
 	for (size_t i = 0; i < count; i++)
 		write_row(out, &t, &results[i]);
 	write_devices(out, results, count);
+	write_tenants(out, results, count);
+	changes_table(out, x, results, count);
 }
 
 /* Misses among the figures of a case, or of one of its devices: then `prefix` says of which. */
@@ -280,5 +308,5 @@ size_t report_misses(FILE *out, const struct experiment *x, const struct lab_res
 	for (size_t i = 0; i < count; i++)
 		if (!results[i].error)
 			sum += case_misses(out, x, &results[i]);
-	return sum;
+	return sum + changes_misses(out, x, results, count);
 }

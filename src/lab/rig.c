@@ -57,6 +57,19 @@ static int add_files(struct rig *r, const struct setup *s)
 	for (u32 i = 1; i < s->device_count && !error; i++)
 		error = engine_sluice_mount(r->files, s->device[i].mount, i,
 					    s->device[i].block_bytes);
+	for (u32 i = 0; i < s->device_count && !error; i++)
+		if (s->device[i].shared_file)
+			error = engine_sluice_share(r->files, s->device[i].shared_file);
+	return error;
+}
+
+static int add_tenants(struct rig *r, const struct setup *s)
+{
+	struct tenant *t;
+	int error = 0;
+
+	for (u32 i = 0; i < s->tenant_count && !error; i++)
+		error = engine_add_tenant(r->engine, s->tenant[i].name, &s->tenant[i].settings, &t);
 	return error;
 }
 
@@ -102,7 +115,11 @@ int rig_build(struct rig *r, const struct setup *s, const struct policy *policy,
 	if (error)
 		return error;
 	*doing = "making the files";
-	return add_files(r, s);
+	error = add_files(r, s);
+	if (error)
+		return error;
+	*doing = "making the tenants";
+	return add_tenants(r, s);
 }
 
 static void wait_until_idle(const struct device *d)

@@ -12,6 +12,7 @@
  */
 #include "lab/lab.h"
 #include "lab/rig.h"
+#include "lab/tenant_figures.h"
 #include "lab/trace_text.h"
 #include <errno.h>
 #include <math.h>
@@ -38,6 +39,7 @@ struct run {
 	/* when what they did is read, a little later */
 	struct device_stats device_read[ENGINE_DEVICES_MAX];
 	struct job_dir_stats reads, writes;
+	struct tenant_figures tenants;
 	struct hist syncs;
 	u64 started_ns, ended_ns;
 };
@@ -68,6 +70,7 @@ static void begin_measuring(struct run *r)
 	engine_stats_reset(r->rig.engine);
 	engine_stats(r->rig.engine, &r->before);
 	look_at_devices(r, r->device_before);
+	tenant_figures_begin(&r->tenants, &r->c->setup, r->rig.engine);
 	r->started_ns = world_now();
 }
 
@@ -75,6 +78,7 @@ static void end_measuring(struct run *r, const struct job_results *results)
 {
 	engine_stats(r->rig.engine, &r->after);
 	look_at_devices(r, r->device_after);
+	tenant_figures_end(&r->tenants, results);
 	r->ended_ns = world_now();
 	if (r->x->phases[r->x->measured].linger_ns)
 		world_sleep_until(r->ended_ns + r->x->phases[r->x->measured].linger_ns);
@@ -383,6 +387,8 @@ static void put_figures(const struct run *r, struct metrics *to)
 	metric_put(to, METRIC_CHARGED, (double)(a->charged - b->charged));
 	metric_put(to, METRIC_WRITTEN, (double)(a->written - b->written));
 	put_devices(r, to);
+	for (u32 i = 0; i < r->c->setup.tenant_count; i++)
+		tenant_figures_put(&r->tenants, i, &r->out->tenant[i]);
 	if (r->syncs.samples)
 		put_syncs(r, to);
 	if (r->writes.bytes)

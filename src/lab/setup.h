@@ -12,7 +12,7 @@
 #define SLUICE_LAB_SETUP_H
 
 #include "device/device.h"
-#include "file/engine.h"
+#include "file/tenant.h"
 #include "world/sim.h"
 
 /* Where a person wrote something: a file and line, or "-s KEY=VALUE" and line 0. */
@@ -40,10 +40,18 @@ void settings_finish(struct settings *s);
 struct setup_device {
 	char name[32];     /* of [device NAME]; of the first "", and its model's for people */
 	const char *mount; /* its files are in this folder; NULL for the first: all others */
+	const char *shared_file; /* a file of all tenants, as the file system's metadata; or NULL */
 	struct device_config config;
 	struct bdi_settings bdi;
 	u64 size_bytes;  /* 0: no limit */
 	u32 block_bytes; /* of the files */
+};
+
+/* [tenant NAME] */
+#define SETUP_TENANTS_MAX 16
+struct setup_tenant {
+	char name[32];
+	struct tenant_settings settings;
 };
 
 struct setup {
@@ -53,6 +61,8 @@ struct setup {
 	struct vm_settings vm;
 	struct setup_device device[ENGINE_DEVICES_MAX];
 	u32 device_count;
+	struct setup_tenant tenant[SETUP_TENANTS_MAX];
+	u32 tenant_count;
 };
 
 /* The dirty limit of its empty page cache, pages. */

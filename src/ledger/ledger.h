@@ -90,6 +90,8 @@ void ledger_post(struct ledger *l, const struct ledger_entry *e);
  */
 void ledger_post_all(struct ledger *const *books, unsigned count, const struct ledger_entry *e,
 		     struct spinlock *lock);
+/* Posts to one of those others. */
+void ledger_post_one(struct ledger *l, const struct ledger_entry *e, struct spinlock *lock);
 void ledger_reset_peaks(struct ledger *l);
 
 static inline u64 ledger_level(const struct ledger *l, enum ledger_level i)

@@ -14,10 +14,10 @@
 #include <fuse_log.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -26,6 +26,8 @@
 #define HZ        250
 #define LOCK_S    10 /* how long the end of another daemon is waited for */
 #define LOCK_POLL (50 * NSEC_PER_MSEC)
+
+#define IDLE_FILES "idle_files=65536"
 
 static void on_init(void *mount, struct fuse_conn_info *conn)
 {
@@ -143,7 +145,10 @@ static int open_source(struct mount *m, const char *source, struct err *e)
 static int find_mountpoint(struct mount *m, const char *mountpoint, struct err *e)
 {
 	struct stat s;
-	int error = stat(mountpoint, &s) ? errno : S_ISDIR(s.st_mode) ? 0 : ENOTDIR;
+	int error;
+
+	mount_bury(mountpoint);
+	error = stat(mountpoint, &s) ? errno : S_ISDIR(s.st_mode) ? 0 : ENOTDIR;
 
 	if (!error) {
 		m->mountpoint = realpath(mountpoint, NULL);
@@ -197,11 +202,28 @@ static int mount_it(struct mount *m, const struct mount_config *c, struct err *e
 	return -EIO;
 }
 
+/*
+ * To give a file up that has just been written means to write it and to wait for that, in the call
+ * that closes another one: so many are kept, unless the settings say otherwise.
+ */
 static int make_cache(struct mount *m, const struct mount_config *c, struct err *e)
 {
 	char text[sizeof(e->text)];
-	int rc = sluice_create(c->settings, text, sizeof(text), &m->cache);
+	const char **settings;
+	size_t count = 0;
+	int rc;
 
+	while (c->settings[count])
+		count++;
+	settings = calloc(count + 2, sizeof(*settings));
+	if (!settings) {
+		err_set(e, NULL, 0, "not enough memory");
+		return -ENOMEM;
+	}
+	settings[0] = IDLE_FILES;
+	memcpy(settings + 1, c->settings, count * sizeof(*settings));
+	rc = sluice_create(settings, text, sizeof(text), &m->cache);
+	free(settings);
 	if (rc)
 		err_set(e, NULL, 0, "%s", text);
 	return rc;
@@ -255,26 +277,18 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	return rc;
 }
 
+void mount_recovered(struct mount *m, void (*fn)(void *ctx, const struct sluice_recovered *r),
+		     void *ctx)
+{
+	sluice_recovered(m->cache, fn, ctx);
+}
+
 /* --- serving */
 
 struct signal_task {
 	struct mount *mount;
-	pid_t server;       /* the thread that waits for the session to end */
 	_Atomic bool ended; /* it did */
 };
-
-/* Only root may unmount by himself. */
-static void detach(struct mount *m)
-{
-	char *words[] = { (char *)"fusermount3", (char *)"-u",  (char *)"-z", (char *)"-q",
-			  (char *)"--",          m->mountpoint, NULL };
-	pid_t child;
-
-	if (!umount2(m->mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW))
-		return;
-	if (!posix_spawnp(&child, words[0], NULL, NULL, words, environ))
-		waitpid(child, NULL, 0);
-}
 
 static void take_signals(void *arg)
 {
@@ -285,12 +299,12 @@ static void take_signals(void *arg)
 	signals(&set);
 	while (!sigwait(&set, &number) && !atomic_load(&t->ended)) {
 		if (!count++) {
-			detach(t->mount);
+			mount_detach(t->mount->mountpoint);
 			continue;
 		}
 		atomic_store(&t->mount->left, true);
 		fuse_session_exit(t->mount->session);
-		tgkill(getpid(), t->server, SIGUSR1);
+		mount_loop_stop(t->mount);
 	}
 }
 
@@ -299,23 +313,9 @@ static void interrupt(int number)
 	(void)number;
 }
 
-static int loop(struct mount *m)
-{
-	struct fuse_loop_config *config = fuse_loop_cfg_create();
-	int rc;
-
-	if (!config)
-		return -ENOMEM;
-	fuse_loop_cfg_set_max_threads(config, THREADS);
-	fuse_loop_cfg_set_idle_threads(config, THREADS);
-	rc = fuse_session_loop_mt(m->session, config);
-	fuse_loop_cfg_destroy(config);
-	return rc < 0 ? rc : 0;
-}
-
 int mount_serve(struct mount *m)
 {
-	struct signal_task t = { .mount = m, .server = gettid() };
+	struct signal_task t = { .mount = m };
 	struct sigaction wake = { .sa_handler = interrupt };
 	struct world world, *before = world_current;
 	struct task *task, *trimmer;
@@ -324,10 +324,14 @@ int mount_serve(struct mount *m)
 	sigaction(SIGUSR1, &wake, NULL); /* without SA_RESTART */
 	world_init_real(&world, HZ);
 	world_bind(&world);
+	if (mount_loop_begin(m)) {
+		world_bind(before);
+		return -ENOMEM;
+	}
 	trimmer = world_spawn("trimmer", nodes_trim, m);
 	task = world_spawn("signals", take_signals, &t);
 	if (task && trimmer)
-		rc = loop(m);
+		rc = mount_loop(m);
 	nodes_end(m);
 	if (trimmer)
 		world_join(trimmer);
@@ -336,6 +340,7 @@ int mount_serve(struct mount *m)
 		kill(getpid(), SIGTERM);
 		world_join(task);
 	}
+	mount_loop_end(m);
 	world_bind(before);
 	return rc;
 }

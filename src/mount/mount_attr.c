@@ -228,6 +228,12 @@ void attr_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t s
 			reply_value(req, "", 0, size);
 		return;
 	}
+	/* before the first write to a file the kernel asks whether it has some */
+	if (!size && mount_of(req)->drops_privileges && !strcmp(name, "security.capability") &&
+	    atomic_load(&node_of(req, number)->plain)) {
+		fuse_reply_err(req, ENODATA);
+		return;
+	}
 	value = size ? malloc(size) : NULL;
 	if (size && !value) {
 		fuse_reply_err(req, ENOMEM);

@@ -63,12 +63,8 @@ static int open_quietly(int folder, const char *name, int flags, mode_t mode)
 static int open_in_table(struct mount *m, struct node *n, int fd, int flags, bool *kept,
 			 struct file **out)
 {
-	char proc[PROC_PATH_MAX], name[PATH_MAX + 1];
-	ssize_t length = readlink(proc_path(proc, fd), name, sizeof(name) - 1);
-	int rc;
+	int rc = path_open_fd(m->cache->paths, fd, NULL, flags_for_table(flags), kept, out);
 
-	name[length > 0 ? length : 0] = 0;
-	rc = path_open_fd(m->cache->paths, fd, name, flags_for_table(flags), kept, out);
 	if (!rc && !*kept && inode_unwritten_bytes(file_inode(*out)) == 0) {
 		/* new to the table, or changed by others: the times of the source hold */
 		atomic_store(&n->mtime_ns, TIME_OF_SOURCE);
@@ -205,21 +201,33 @@ static void reply_created(fuse_req_t req, struct node *n, const struct stat *st,
 	}
 }
 
+/* *made: there was no such file, so what a file may have that others made this one has not. */
+static int create(int folder, const char *name, int how, int flags, mode_t mode, bool *made)
+{
+	int alone = how & O_CREAT ? O_EXCL : 0;
+	int fd = open_quietly(folder, name, how | alone, mode);
+
+	*made = fd >= 0;
+	if (fd < 0 && errno == EEXIST && alone && !(flags & O_EXCL))
+		fd = open_quietly(folder, name, how, mode);
+	return fd;
+}
+
 void file_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		    struct fuse_file_info *fi)
 {
 	bool nameless = (fi->flags & O_TMPFILE) == O_TMPFILE; /* see mount_young.c */
-	int how = flags_for_system(fi->flags) | (fi->flags & O_EXCL) |
-		  (nameless ? O_TMPFILE : O_CREAT | O_NOFOLLOW);
+	int how = flags_for_system(fi->flags) |
+		  (nameless ? O_TMPFILE | (fi->flags & O_EXCL) : O_CREAT | O_NOFOLLOW);
 	struct mount *m = mount_of(req);
 	struct handle *h;
 	struct node *n;
 	struct stat st;
-	bool kept;
+	bool kept, made;
 	int rc, fd;
 
 	caller_begin(req);
-	fd = open_quietly(node_of(req, parent)->fd, nameless ? "." : name, how, mode);
+	fd = create(node_of(req, parent)->fd, nameless ? "." : name, how, fi->flags, mode, &made);
 	caller_end(req);
 	if (fd < 0) {
 		fuse_reply_err(req, errno);
@@ -231,6 +239,8 @@ void file_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 		reply_result(req, rc);
 		return;
 	}
+	if (made && !(st.st_mode & (S_ISUID | S_ISGID)))
+		atomic_store(&n->plain, true);
 	rc = handle_open(m, n, fd, fi->flags, &kept, &h);
 	if (rc) {
 		node_forget(m, n, 1);

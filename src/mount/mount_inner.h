@@ -56,10 +56,11 @@ struct handle {
 struct mount {
 	struct sluice *cache; /* immutable, as are the next five */
 	struct fuse_session *session;
-	char *mountpoint; /* absolute */
-	int source_fd;    /* locked: one daemon a source */
-	bool root_user;   /* may act in the name of callers */
-	bool direct;      /* reads=direct */
+	struct crew *crew; /* while it serves */
+	char *mountpoint;  /* absolute */
+	int source_fd;     /* locked: one daemon a source */
+	bool root_user;    /* may act in the name of callers */
+	bool direct;       /* reads=direct */
 	bool lazy_replace;
 	struct node root;
 	/* as agreed with the kernel, by the one thread that does it: mount_init.c */
@@ -72,8 +73,9 @@ struct mount {
 	struct mutex lock; /* protects the nodes and the lists; not held over I/O of data */
 	struct list_node lingering, handles;
 	u64 nodes, nodes_max;
-	u32 generation;      /* of the last node */
-	struct cond crowded; /* nodes are more than nodes_max, or `ended` */
+	_Atomic u64 nodes_freed; /* ever; changed under the lock */
+	u32 generation;          /* of the last node */
+	struct cond crowded;     /* nodes are more than nodes_max, or `ended` */
 	bool ended;
 	u32 hand; /* the bucket to look for nodes that can go */
 	struct node *bucket[NODE_BUCKETS];
@@ -114,6 +116,8 @@ static inline int result(int rc)
 int node_stat(struct mount *m, struct node *n, struct stat *st);
 /* Finds or makes the node of an O_PATH descriptor, which it takes, and counts a lookup. */
 int node_get(struct mount *m, int fd, struct node **out, struct stat *st);
+/* The node of a file, if the kernel knows it, with a lookup counted; or NULL. */
+struct node *node_find(struct mount *m, const struct stat *st);
 void node_forget(struct mount *m, struct node *n, u64 lookups);
 /* Data was accepted: the times move. */
 void node_modified(struct node *n);
@@ -134,6 +138,21 @@ void nodes_close(struct mount *m);
 /* --- mount_init.c: to be called once it is mounted */
 
 int mount_agree(struct mount *m);
+
+/* --- mount_stale.c */
+
+/* Unmounts it for those who come; who is in there stays. */
+void mount_detach(const char *mountpoint);
+/* The same if it is one of ours whose daemon is dead. */
+void mount_bury(const char *mountpoint);
+/* --- mount_loop.c */
+
+int mount_loop_begin(struct mount *m);
+/* Serves until the session ends, or until it is stopped. 0 or a negative errno. */
+int mount_loop(struct mount *m);
+/* Also while it has not yet begun. The session was told to exit. */
+void mount_loop_stop(struct mount *m);
+void mount_loop_end(struct mount *m);
 
 /* --- mount_young.c: what libfuse has no words for */
 

@@ -194,6 +194,7 @@ static void node_free(struct mount *m, struct node *n)
 	assert(*at == n && !n->lookups);
 	*at = n->next;
 	m->nodes--;
+	atomic_fetch_add(&m->nodes_freed, 1);
 	list_del(&n->lingering);
 	close(n->fd);
 	free(n);
@@ -220,8 +221,8 @@ static void settle_lingering(struct mount *m, u32 most)
 int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 {
 	struct node **at, *n;
-	bool made = false;
-	u64 crowd;
+	u64 crowd, freed = atomic_load(&m->nodes_freed);
+	bool made = false, asked_again;
 
 	if (fstatat(fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) {
 		int rc = -errno;
@@ -260,6 +261,8 @@ int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 	}
 	n->lookups++;
 	crowd = made ? m->nodes : 0;
+	/* nothing is ours of one that is new; unless there was one when the source was asked */
+	asked_again = !made || freed != atomic_load(&m->nodes_freed);
 	list_del(&n->lingering);
 	mutex_unlock(&m->lock);
 	if (fd >= 0)
@@ -268,7 +271,21 @@ int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 	if (crowd > 2 * m->nodes_max)
 		world_sleep_until(world_now() +
 				  TRIM_NS); /* let them be forgotten faster than found */
-	return node_stat(m, n, st);
+	return asked_again ? node_stat(m, n, st) : 0;
+}
+
+struct node *node_find(struct mount *m, const struct stat *st)
+{
+	struct node *n;
+
+	mutex_lock(&m->lock);
+	n = *slot_of(m, st->st_dev, st->st_ino);
+	if (n) {
+		n->lookups++;
+		list_del(&n->lingering);
+	}
+	mutex_unlock(&m->lock);
+	return n;
 }
 
 void node_forget(struct mount *m, struct node *n, u64 lookups)

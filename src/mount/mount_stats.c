@@ -33,7 +33,11 @@ static const struct {
 	STAT(device_read_bytes),  STAT(device_write_bytes),
 	STAT(device_in_flight),   STAT(write_bandwidth),
 	STAT(write_errors),       STAT(files_open),
-	STAT(files_idle),
+	STAT(files_idle),         STAT(recovered_files),
+	STAT(recovered_bytes),    STAT(aside_files),
+	STAT(aside_bytes),        STAT(dropped_files),
+	STAT(dropped_bytes),      STAT(unsafe_bytes),
+	STAT(unsafe_files),
 };
 
 char *mount_stats_json(struct mount *m)

@@ -88,6 +88,7 @@ struct ttask {
 	struct reading reading;
 	u8 *buf;
 	u64 injected, refused; /* when its operation began */
+	bool failing;          /* any file had data that could not be written then, or has */
 };
 
 struct torture {

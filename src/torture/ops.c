@@ -6,6 +6,7 @@
  */
 #include "base/bits.h"
 #include "torture/inner.h"
+#include "writeback/wb.h"
 #include <errno.h>
 #include <string.h>
 
@@ -23,12 +24,14 @@ void op_leave(struct tfile *f)
 void op_cause(struct ttask *task, s64 rc, unsigned flags, const char *what)
 {
 	struct torture *t = task->t;
-	bool ok = rc >= 0;
+	const struct op *op = &t->op[task->op];
+	bool ok = rc >= 0, writes = op->kind == OP_WRITE || op->kind == OP_APPEND;
 
+	task->failing = task->failing || atomic_load(&engine_writeback(t->engine)->failing);
 	if (rc == -EIO || rc == -ENODEV)
-		ok = t->injected > (t->lossy ? 0 : task->injected);
+		ok = t->injected > (t->lossy ? 0 : task->injected) || (writes && task->failing);
 	else if (rc == -ENOMEM)
-		ok = t->refused > task->refused;
+		ok = t->refused > task->refused || task->failing;
 	else if (rc == -ENOSPC)
 		ok = t->config->faults & TORTURE_FULL;
 	else if (rc == -EAGAIN)

@@ -104,6 +104,7 @@ static void begin_op(struct ttask *task, u32 number)
 	task->busy = true;
 	task->injected = t->injected;
 	task->refused = t->refused;
+	task->failing = atomic_load(&engine_writeback(t->engine)->failing);
 	describe_op(t, number, text, size);
 	if (t->config->show)
 		t->config->show(t->config->ctx, text);

@@ -9,7 +9,7 @@
  * over the inodes, each inode getting a slice, and gives way as 6.2 says.
  */
 #include "writeback/slice.h"
-#include "writeback/wb.h"
+#include "writeback/tenant.h"
 
 #define BUDGET_ALL INT64_MAX
 
@@ -39,6 +39,7 @@ static s64 write_inode(struct wb *wb, struct wb_work *work, struct inode *inode,
 			     .background = work->for_background || work->for_kupdate,
 			     .tagged = work->tagged,
 			     .cyclic = true };
+	struct tenants *ts = writeback_tenants(wb->all);
 	s64 slice, wrote;
 
 	if (!work->sync && retry_is_pausing(inode)) {
@@ -48,6 +49,8 @@ static s64 write_inode(struct wb *wb, struct wb_work *work, struct inode *inode,
 	}
 	inode->state |= INODE_SYNC;
 	spin_unlock(&wb->list_lock);
+	pass.wb = wb;
+	pass.only = unlikely(ts != NULL) && ts->by_page && work->for_background;
 	slice = (s64)slice_of(wb, work);
 	pass.budget = slice;
 	if (work->sync) { /* everything, wherever the last cyclic pass stopped */
@@ -63,6 +66,11 @@ static s64 write_inode(struct wb *wb, struct wb_work *work, struct inode *inode,
 		trace_single_inode(wb, inode, pass.budget, wrote, TRACE_WRITEBACK_SINGLE_INODE);
 	if (work->pages != BUDGET_ALL)
 		work->pages -= wrote;
+	if (inode_inherit(inode, true)) {
+		spin_lock(&wb->list_lock);
+		work->wrote += wrote;
+		return wrote;
+	}
 	spin_lock(&wb->list_lock);
 	inode->state &= ~(u32)INODE_SYNC;
 	work->wrote += wrote;
@@ -162,8 +170,7 @@ static s64 everything(struct wb *wb)
 {
 	u64 inodes = 0;
 
-	for (u32 i = 0; i < wb->all->count; i++)
-		inodes += wb->all->wb[i]->dirty_inodes;
+	for_each_wb(w, wb->all) inodes += w->dirty_inodes;
 	return (s64)(writeback_dirty(wb->all) + inodes);
 }
 
@@ -239,16 +246,21 @@ static void run_once(struct wb *wb)
 		wrote += do_work(wb, work);
 		if (done)
 			completion_done(done);
+		else if (work->end)
+			work->end(work);
 	}
 	wrote += check_start_all(wb);
 	wrote += check_dontcache(wb);
 	wrote += check_retries(wb);
 	wrote += check_old_data(wb);
 	wrote += check_background(wb);
+	if (unlikely(wb->tenant != NULL))
+		wrote += stakes_write(wb);
 	if (trace_on())
 		trace_pages_written(wb, wrote);
 	spin_lock(&wb->list_lock);
-	wb->wake_ns = wb->dirty_inodes ? wb_periodic_ns(wb->all) : WORLD_NEVER;
+	wb->wake_ns = wb->dirty_inodes || !list_empty(&wb->stakes) ? wb_periodic_ns(wb->all)
+								   : WORLD_NEVER;
 	spin_unlock(&wb->list_lock);
 	atomic_store(&wb->running, 0);
 }
@@ -277,7 +289,8 @@ void flusher_run(void *arg)
 
 void writeback_sync(struct writeback *all)
 {
-	for (u32 i = 0; i < all->count; i++) {
+	for_each_wb(wb, all)
+	{
 		struct completion done;
 		struct wb_work work = {
 			.sync = true, .pages = BUDGET_ALL, .reason = WB_REASON_SYNC, .done = &done
@@ -285,7 +298,7 @@ void writeback_sync(struct writeback *all)
 
 		completion_init(&done);
 		list_init(&work.link);
-		wb_queue_work(all->wb[i], &work);
-		completion_wait(&done);
+		if (wb_queue_work(wb, &work))
+			completion_wait(&done);
 	}
 }

@@ -97,6 +97,27 @@ static const struct answer errors[] = {
 				    "file is told once" },
 };
 
+static const struct answer foreign[] = {
+	[FOREIGN_NONE] = { "none",
+			   "an inode is written for the tenant who dirties most of it; what "
+			   "others have dirty in it waits for that" },
+	[FOREIGN_FLUSH] = { "flush", "a throttled tenant has the owners' dirty files written in "
+				     "whose inodes it has dirtied pages lately" },
+	[FOREIGN_SKIP_SHARED] = { "skip-shared", "as flush, but not for inodes that are "
+						 "everybody's, as a file system's metadata" },
+	[FOREIGN_TARGETED] = { "targeted",
+			       "each dirty page is known by its tenant, who has his own "
+			       "written, in whatever file, and nothing else" },
+};
+
+static const struct answer tenant_limits[] = {
+	[TENANT_LIMITS_MEMCG] = { "memcg", "a tenant may have a share dirty of the memory it uses "
+					   "and could still get, as Linux's cgroups" },
+	[TENANT_LIMITS_PLAIN] = { "plain",
+				  "a tenant may have dirty what it is given in bytes, or as "
+				  "a share of all memory" },
+};
+
 #define SHARE(percent)                                                               \
 	{                                                                            \
 #percent, "at most " #percent " % of memory is held by dirty folios" \
@@ -166,6 +187,8 @@ static const struct choice choices[] = {
 	CHOICE(max_order, "0|1|2|3|4|5|6|7|8|9"),
 	CHOICE(dontcache, "inline|kick|own"),
 	CHOICE(flush_depth, "fixed|adaptive"),
+	CHOICE(foreign, "none|flush|skip-shared|targeted"),
+	CHOICE(tenant_limits, "memcg|plain"),
 };
 
 struct preset {
@@ -179,7 +202,7 @@ struct preset {
 		.small_write = SMALL_WRITE_KEEP, .write_order = order, .readahead = source,       \
 		.writeout = unit, .write_lock = WRITE_LOCK_INODE, .wb_floor = floor,              \
 		.reclaim = RECLAIM_LRU2, .pinned_share = 10, .ext4_folios = ext4, .max_order = 9, \
-		.dontcache = drop                                                                 \
+		.dontcache = drop, .foreign = FOREIGN_FLUSH                                       \
 	}
 
 static const struct preset presets[] = {
@@ -212,7 +235,9 @@ static const struct preset presets[] = {
 	    .ext4_folios = EXT4_FOLIOS_LARGE,
 	    .max_order = 9,
 	    .dontcache = DONTCACHE_OWN,
-	    .flush_depth = FLUSH_DEPTH_ADAPTIVE },
+	    .flush_depth = FLUSH_DEPTH_ADAPTIVE,
+	    .foreign = FOREIGN_TARGETED,
+	    .tenant_limits = TENANT_LIMITS_PLAIN },
 	  "Ours: paces by what must be written, sheds what it pins instead of stalling writers" },
 };
 

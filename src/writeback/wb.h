@@ -26,6 +26,7 @@ enum wb_reason {
 	WB_REASON_SYNC,
 	WB_REASON_PERIODIC,
 	WB_REASON_DONTCACHE,
+	WB_REASON_FOREIGN,
 };
 
 struct vm_limits {
@@ -80,11 +81,16 @@ struct writeback {
 	struct vm_knobs vm;
 	struct wb *wb[WB_MAX]; /* set before use */
 	_Atomic u32 count;
+	struct wb *_Atomic first_wb; /* those of tenants too, by their next_wb */
+	struct mutex making;         /* of tenants, and of their wbs */
+	_Atomic u64 moves;           /* of inodes from wb to wb */
 	u32 cpus;
 	struct wb_cpu *cpu;          /* [cpus] */
 	_Atomic u32 ratelimit_pages; /* per-CPU poll limit */
 	_Atomic u64 bg_thresh;       /* as last computed: a hint for statistics */
 	struct trace_slot trace;     /* who watches decisions */
+	_Atomic u32 failing;         /* files with data that could not be written; outage.c */
+	_Atomic u64 owed, owed_when; /* pages that they owe, as of that tick; likewise */
 
 	struct spinlock lock; /* protects the rest, and every wb's proportion */
 	struct hard_limit hard;
@@ -99,7 +105,8 @@ struct wb_work {
 	bool sync, tagged, for_background, for_kupdate;
 	enum wb_reason reason;
 	struct completion *done;
-	struct list_node link; /* wb.work, under its list_lock */
+	void (*end)(struct wb_work *work); /* or NULL: the last touch of it */
+	struct list_node link;             /* wb.work, under its list_lock */
 };
 
 /* What DONTCACHE writes have left on one device: see dontcache.c. */
@@ -116,17 +123,25 @@ struct dontcache {
 	_Atomic u32 stuck;      /* nothing has landed for long: nobody waits */
 };
 
-/* One device: its flusher, its dirty inodes, its estimates. */
 struct journal;
+struct stake;
 
+/*
+ * One device: its flusher, its dirty inodes, its estimates. The part of it that is a tenant's has
+ * a wb of its own.
+ */
 struct wb {
 	const struct fs *fs; /* of the files on it */
 	struct writeback
 		*all; /* immutable, as are device, journal, index, io_pages, flusher, runs */
 	struct device *device;
-	struct journal *journal; /* NULL: metadata costs nothing */
-	u32 index;
-	_Atomic u32 ra_pages; /* what files opened from now on read ahead */
+	struct journal *journal;       /* NULL: metadata costs nothing; of the device's own wb */
+	u32 index;                     /* of the device */
+	struct wb *root;               /* the device's own wb; immutable, as is tenant */
+	struct tenant *tenant;         /* NULL: the device's own */
+	struct wb *_Atomic *of_tenant; /* [TENANT_MAX + 1], once there are some; set once */
+	struct wb *_Atomic next_wb;    /* made after this one; set once */
+	_Atomic u32 ra_pages;          /* what files opened from now on read ahead */
 	u32 io_pages;
 	_Atomic bool strict_limit;
 	u32 min_ratio, max_ratio; /* 1/10000 %; writeback.lock */
@@ -140,6 +155,10 @@ struct wb {
 	struct list_node io;       /* being worked on, from the back (b_io) */
 	struct list_node more_io;  /* used up their slice (b_more_io) */
 	struct list_node work;     /* queued wb_works */
+	struct list_node stakes;   /* of the tenant, oldest first; see stake.c */
+	u64 stake_round;           /* the flusher's own */
+	struct list_node failing;  /* inodes with data that could not be written; see outage.c */
+	u64 last_success_ns;       /* when something last could, while any could not */
 	_Atomic u64 dirty_inodes;
 	bool start_all; /* memory is short: write about everything */
 	bool stopping;
@@ -163,7 +182,8 @@ struct wb {
 	u64 inodes_in_flight;
 	_Atomic u64 bw_due; /* jiffies of a delayed update; 0: none; changes under the lock */
 
-	struct proportion proportion; /* writeback.lock */
+	struct proportion proportion;        /* writeback.lock */
+	struct proportion tenant_proportion; /* of the tenant's domain; tenant.lock */
 };
 
 enum inode_state {
@@ -174,7 +194,7 @@ enum inode_state {
 
 struct inode {
 	struct mapping m;
-	struct wb *wb;     /* immutable */
+	struct wb *wb;     /* its device's own; immutable */
 	u32 block_bytes;   /* immutable */
 	u64 ino;           /* immutable: 1, 2, ... in the order the engine made them; for traces */
 	struct rwsem lock; /* writers and truncation (exclusive), see policy.write_lock */
@@ -200,12 +220,29 @@ struct inode {
 	 */
 	_Atomic u32 known_dirty;
 
-	/* wb.list_lock: */
+	/*
+	 * On whose lists it is, and whose book its pages are in. Changes under that one's list_lock
+	 * and the tree_lock; without tenants it is `wb`.
+	 */
+	struct wb *_Atomic home;
+	_Atomic bool attached;        /* home was chosen: at its first write */
+	_Atomic bool shared;          /* of all tenants, as a file system's metadata */
+	struct stake *_Atomic stakes; /* of tenants; see stake.c */
+	struct ownership {
+		u16 history;  /* of rounds; bits that are set: another tenant had the majority */
+		u32 avg_time; /* of a round, in 1/8192 s */
+		u32 winner;   /* of the last round: tenant */
+		_Atomic u32 heir; /* tenant whose it shall be, + 1; 0: nobody new */
+	} ownership;              /* see ownership.c; under the tree_lock */
+
+	/* home's list_lock: */
 	u32 state;
 	u64 dirtied_when;           /* jiffies */
 	struct list_node link;      /* dirty, io or more_io; empty when clean */
 	_Atomic u64 retry_ns;       /* write-out that nobody asked for waits until then; 0: not */
 	u64 retry_pause_ns;         /* the last pause after a failure; 0: nothing failed */
+	struct list_node failing;   /* of its wb, under wb.list_lock; see outage.c */
+	u64 failing_since_ns;       /* likewise */
 	_Atomic u32 sync_waiters;   /* parked until INODE_SYNC goes: sequence word */
 	struct list_node drop_link; /* dontcache.files; empty when not in it */
 	_Atomic u32 known_drop;     /* as known_dirty, of its place in that queue */
@@ -283,11 +320,43 @@ void wb_count(struct wb *wb);
 /* Pages that a batch of per-CPU counting has (WB_STAT_BATCH), and the slack of all CPUs. */
 u64 wb_stat_batch(const struct writeback *all);
 u64 wb_stat_error(const struct writeback *all);
+/* What the flusher believes to be dirty on its device. */
+u64 wb_dirty_seen(struct wb *wb);
+/* For wb.c and tenant.c: a wb without a task, in no list; NULL: no memory. */
+struct wb *wb_new(struct writeback *all, struct device *device);
+void wb_free(struct wb *wb);
+void wb_publish(struct wb *wb); /* into the list of all; with all->making held */
 /* Updates the bandwidth estimate if 200 ms have passed (5.4 b). */
 void wb_update_bandwidth(struct wb *wb);
 /* Does the delayed update (5.4 c) if it is due, however short ago the last was; when it will be. */
 u64 wb_delayed_update(struct wb *wb);
 u64 wb_avg_bandwidth(struct wb *wb);
+
+/* The wb that was made after `wb`, of a device or a tenant; NULL: it is the last. */
+static inline struct wb *wb_after(const struct wb *wb)
+{
+	return atomic_load_explicit(&wb->next_wb, memory_order_acquire);
+}
+#define for_each_wb(i, all)                                                                     \
+	for (struct wb * (i) = atomic_load_explicit(&(all)->first_wb, memory_order_acquire); i; \
+	     (i) = wb_after(i))
+/* Makes the wb of a tenant on a device, of whose own wb it is told. NULL: no memory. */
+struct wb *wb_create_tenant(struct wb *root, struct tenant *t);
+/* As wb_threshold(), in the tenant's domain. */
+u64 wb_tenant_threshold(struct wb *wb, u64 thresh, u64 dirty);
+
+/* Locks the list_lock of the inode's home, and returns that. */
+static inline struct wb *inode_lock_home(struct inode *inode)
+{
+	for (;;) {
+		struct wb *wb = atomic_load_explicit(&inode->home, memory_order_acquire);
+
+		spin_lock(&wb->list_lock);
+		if (likely(wb == atomic_load_explicit(&inode->home, memory_order_relaxed)))
+			return wb;
+		spin_unlock(&wb->list_lock);
+	}
+}
 
 extern const struct mapping_ops inode_mapping_ops;
 
@@ -296,9 +365,10 @@ extern const struct mapping_ops inode_mapping_ops;
 /* Enters what a write dirtied on the account of the calling task. */
 void throttle_charge(struct writeback *all, u32 pages);
 /*
- * The poll before each step of a write: may sleep. With `nowait` -EAGAIN instead of a sleep.
+ * The poll before each step of a write to the inode: may sleep. With `nowait` -EAGAIN instead of a
+ * sleep. Over the limit, and if what the inode has dirty is beyond hope (outage.c), its error.
  */
-int throttle_poll(struct wb *wb, bool nowait);
+int throttle_poll(struct inode *inode, bool nowait);
 /* Before the first write: threads that end by themselves leave their unpaid pages to others. */
 int throttle_init(void);
 /* A task that dirtied pages ends. */
@@ -315,7 +385,8 @@ void wb_wake(struct wb *wb);
 void wb_rearm(struct wb *wb);
 /* When the flusher wakes by itself if its timer is set now; WORLD_NEVER if it never does. */
 u64 wb_periodic_ns(const struct writeback *all);
-void wb_queue_work(struct wb *wb, struct wb_work *work);
+/* False: its flusher is about to end, and does no more work. */
+bool wb_queue_work(struct wb *wb, struct wb_work *work);
 /*
  * Moves expired inodes to `io`: those dirtied at or before `cutoff` (jiffies). Returns how many.
  * list_lock held.
@@ -338,6 +409,12 @@ struct pass {
 	bool drop;       /* only pages that go once they are written; `first` is moved along */
 	u64 first, last; /* pages, when not cyclic */
 	s64 budget;      /* folio pages left to take; SLICE_UNLIMITED */
+	struct wb *wb;   /* at work; NULL: the inode's home */
+	bool only;       /* what is dirty of one tenant's; see stake.c */
+	u32 tenant;
+	bool missed;       /* out: something was left because it was in flight */
+	u64 stopped_at;    /* out: the page it came to */
+	struct vote *vote; /* whose pages were written, or NULL; see ownership.c */
 };
 
 /* Sends the dirty pages of the pass to the device; does not wait for them. `runs`: scratch. */
