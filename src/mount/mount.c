@@ -12,6 +12,7 @@
 #include "mount/mount_inner.h"
 #include <fcntl.h>
 #include <fuse_log.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -250,7 +251,7 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	m->root_user = !geteuid();
 	m->direct = c->direct;
 	m->lazy_replace = c->lazy_replace;
-	m->source_fd = m->root.fd = -1;
+	m->source_fd = m->root.fd = m->farewell.fd = -1;
 	mutex_init(&m->lock, RANK_NONE);
 	cond_init(&m->crowded);
 	list_init(&m->lingering);
@@ -267,6 +268,8 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 		rc = make_cache(m, c, e);
 	if (!rc)
 		rc = mount_it(m, c, e);
+	if (!rc)
+		farewell_open(&m->farewell);
 	if (rc)
 		mount_close(m, NULL, NULL);
 	else
@@ -347,6 +350,7 @@ int mount_serve(struct mount *m)
 struct losing {
 	void (*lost)(void *ctx, const char *path, u64 bytes, int error);
 	void *ctx;
+	FILE *farewell;      /* in which the same is said; NULL: no memory for it */
 	char path[PATH_MAX]; /* of the file that is being told of */
 	u64 bytes;
 	int error;
@@ -356,6 +360,9 @@ static void tell(struct losing *l)
 {
 	if (l->bytes && l->lost)
 		l->lost(l->ctx, l->path, l->bytes, l->error);
+	if (l->bytes && l->farewell)
+		fprintf(l->farewell, "%s: %" PRIu64 " bytes could not be written: %s\n", l->path,
+			l->bytes, strerror(-l->error));
 	l->bytes = 0;
 }
 
@@ -374,7 +381,11 @@ static void lose(void *ctx, const struct sluice_loss *loss)
 int mount_close(struct mount *m, void (*lost)(void *ctx, const char *path, u64 bytes, int error),
 		void *ctx)
 {
-	struct losing losing = { .lost = lost, .ctx = ctx };
+	char *text = NULL;
+	size_t length;
+	struct losing losing = { .lost = lost,
+				 .ctx = ctx,
+				 .farewell = open_memstream(&text, &length) };
 	int rc = 0;
 
 	if (m->session && !atomic_load(&m->left))
@@ -389,6 +400,12 @@ int mount_close(struct mount *m, void (*lost)(void *ctx, const char *path, u64 b
 		fuse_session_destroy(m->session);
 	if (m->source_fd >= 0)
 		close(m->source_fd); /* with it the lock goes */
+	if (losing.farewell) {
+		fputs(rc ? "not all could be written\n" : FAREWELL_SAFE, losing.farewell);
+		fclose(losing.farewell);
+	}
+	farewell_say(&m->farewell, text ? text : "");
+	free(text);
 	free(m->mountpoint);
 	free(m);
 	return rc;

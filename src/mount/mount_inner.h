@@ -5,6 +5,7 @@
 
 #define FUSE_USE_VERSION 312
 #include "lib/inner.h"
+#include "mount/farewell.h"
 #include "mount/mount.h"
 #include <errno.h>
 #include <fuse_lowlevel.h>
@@ -63,6 +64,7 @@ struct mount {
 	bool lazy_replace;
 	struct node root;
 	/* as agreed with the kernel, by the one thread that does it: mount_init.c */
+	struct farewell farewell;
 	u64 init_unique;
 	bool drops_privileges, maps_direct, extends_setxattr;
 	bool no_atime, strict_atime; /* as the source has been mounted; immutable */
