@@ -201,7 +201,10 @@ static int add_settings(struct settings *to, const struct ini *ini, struct err *
 {
 	for (size_t i = 0; i < ini->section_count; i++) {
 		const struct ini_section *s = &ini->sections[i];
+		const struct setting bare = setup_bare_tenant(s->name, ini->path, s->line);
 
+		if (bare.key && !s->entry_count && settings_add(to, &bare))
+			return experiment_no_memory(e);
 		for (size_t j = 0; setup_has_section(s->name) && j < s->entry_count; j++) {
 			const struct ini_entry *entry = &s->entries[j];
 			struct setting new = {

@@ -166,8 +166,8 @@ int setting_address(const struct settings *s, const char *key, const struct orig
 	}
 	*name = device ? second + 1 : dot + 1;
 	if (device && !setup_has_device(s, *section))
-		err_set(e, at->file, at->line,
-			"\"%s\" is of a device or tenant there is not: no [%s]", key, *section);
+		err_set(e, at->file, at->line, "\"%s\" is of a %.6s there is not: no [%s]", key,
+			key, *section);
 	else if (!setup_has_section(*section))
 		refuse_section(key, *section, at, e);
 	else

@@ -3,8 +3,8 @@
  * foreign=targeted: who is throttled has his own pages written, from whatever file, and nothing
  * else. The cache knows whose each dirty page is (cache/owner.h). A tenant with dirty pages in an
  * inode has a *stake* in it, on a list of its wb; its flusher takes the stakes in turn, oldest
- * first, and makes passes over the inodes that take only its pages. What others have dirty there stays:
- * rewriting their hot pages would help nobody.
+ * first, and makes passes over the inodes that take only its pages. What others have dirty there
+ * stays: rewriting their hot pages would help nobody.
  *
  * Age and syncs go by inode as ever, on the device's own wb, where all inodes are: they write
  * everybody's pages. So does background write-out, but only of pages that are no tenant's.
