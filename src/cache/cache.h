@@ -108,6 +108,8 @@ struct mapping {
 	u64 failures;             /* writes to the device that failed, ever */
 	_Atomic u32 error_seq;    /* what failed, in a cache that forgets; see error_seq.h */
 	int error; /* of the first write-out that failed; 0: no page has the failed tag */
+	/* where folios are that should have gone when they landed; end 0: nowhere */
+	u64 missed_first, missed_end;
 	struct ledger ledger;
 	struct ledger *books[MAPPING_BOOKS]; /* the mapping's own, its device's, the cache's */
 };
@@ -219,6 +221,9 @@ void mapping_drop(struct folio *f);
  * has locked it or holds it. With the tree_lock held.
  */
 bool mapping_drop_landed(struct mapping *m, struct folio *f);
+/* Notes one that could not go, with the tree_lock held; takes those that can go now out. */
+void mapping_note_missed(struct mapping *m, const struct folio *f);
+void mapping_drop_missed(struct mapping *m);
 /*
  * Takes out all folios that lie in [first, end) pages as a whole, are clean and not in
  * flight, and that nobody has locked or holds. Returns the pages that went; *folios how many.

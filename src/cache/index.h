@@ -27,6 +27,7 @@ enum index_tag {
 	TAG_WRITEBACK, /* being written */
 	TAG_TOWRITE,   /* was dirty when a sync began */
 	TAG_FAILED,    /* its last write-out failed: it is dirty or in flight */
+	TAG_DROP,      /* dirty, in a folio that goes once it is written */
 	TAG_MAX
 };
 

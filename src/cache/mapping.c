@@ -244,6 +244,31 @@ bool mapping_drop_landed(struct mapping *m, struct folio *f)
 	return remove_idle(m, f);
 }
 
+void mapping_note_missed(struct mapping *m, const struct folio *f)
+{
+	m->missed_first = m->missed_end ? min_u64(m->missed_first, f->index) : f->index;
+	m->missed_end = max_u64(m->missed_end, folio_end(f));
+}
+
+void mapping_drop_missed(struct mapping *m)
+{
+	u64 page, end;
+
+	spin_lock(&m->tree_lock);
+	page = m->missed_first;
+	end = m->missed_end;
+	m->missed_first = m->missed_end = 0;
+	while (index_next(&m->index, TAG_PRESENT, page, &page) && page < end) {
+		struct leaf *leaf = index_leaf(&m->index, page);
+		struct folio *f = &m->cache->folios[leaf->folio[page % LEAF_PAGES]];
+
+		page = folio_end(f);
+		if (folio_is_to_drop(f))
+			remove_idle(m, f);
+	}
+	spin_unlock(&m->tree_lock);
+}
+
 u64 mapping_evict_range(struct mapping *m, u64 first, u64 end, u64 *folios)
 {
 	u64 page, before, gone = 0;

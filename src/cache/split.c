@@ -94,6 +94,8 @@ static void post_relief(struct mapping *m, struct folio *f, u32 relief)
 	e.level[LEVEL_FOLIO_DIRTY] = -(s32)relief;
 	e.level[LEVEL_PINNED] = -(s32)relief;
 	e.total[TOTAL_FOLIO_CANCELLED] = relief;
+	if (folio_is_to_drop(f))
+		e.level[LEVEL_FOLIO_DROP] = -(s32)relief;
 	bill_begin(&b, m);
 	if (likely(!b.tenants)) {
 		ledger_post_all(m->books, MAPPING_BOOKS, &e, &m->cache->books_lock);

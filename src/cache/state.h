@@ -59,9 +59,16 @@ u32 folio_begin_writeback_of(struct folio *f, u32 tenant, struct block_run *runs
 
 /*
  * Ends the flight of blocks (folio locks not needed; callable from events). With an error they
- * become dirty again, without counting as newly dirtied, and the mapping keeps the error.
+ * become dirty again, without counting as newly dirtied, and the mapping keeps the error. True if
+ * folios that should have gone with it are still there, since somebody held them.
  */
-void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int error);
+bool mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int error);
+
+/*
+ * Somebody wants a folio that was made to be dropped: it stays. He holds a pin, or what else keeps
+ * it in the cache; no lock is needed.
+ */
+void folio_keep(struct folio *f);
 
 /* Marks what is dirty in [first, last] pages as to be written by a sync. */
 void mapping_tag_towrite(struct mapping *m, u64 first_page, u64 last_page);

@@ -252,6 +252,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 		.debt = ledger_level(l, LEVEL_DEBT),
 		.in_flight = ledger_level(l, LEVEL_IN_FLIGHT),
 		.pinned = ledger_level(l, LEVEL_PINNED),
+		.drop = ledger_level(l, LEVEL_DROP),
 		.memory = cache_size(&e->cache),
 		.cached = cache_pages(&e->cache),
 		.free = arena_free_frames(&e->cache.arena),
@@ -260,6 +261,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 		.dirty_max = ledger_peak(l, by_folio ? LEVEL_FOLIO_DIRTY : LEVEL_DEBT),
 		.debt_max = ledger_peak(l, LEVEL_DEBT),
 		.pinned_max = ledger_peak(l, LEVEL_PINNED),
+		.drop_max = ledger_peak(l, LEVEL_DROP),
 		.charged = account_dirtied(p, l),
 		.written = account_written(p, l),
 		.cancelled =

@@ -34,9 +34,6 @@ struct file {
 	u32 error_since;      /* the failures it was told of; see error_seq.h */
 	_Atomic bool noreuse; /* reads do not count as use */
 	_Atomic u64 tenant;   /* whom its writes are for, as tenant_word(); 0: the thread's */
-	/* of the stream of writes with DONTCACHE: the first page that may still be dirty, and the
-	 * byte after the last one written; hints */
-	_Atomic u64 drop_from, drop_end;
 };
 
 #define FILE_IO_ALL ((unsigned)(FILE_IO_NOWAIT | FILE_IO_DSYNC | FILE_IO_DONTCACHE))
@@ -82,6 +79,7 @@ static inline struct readahead_limits limits_for(struct inode *inode)
 		.eof_page = pages_of(size_now(inode)),
 		.io_pages = inode->wb->io_pages,
 		.file_order = inode_policy(inode)->readahead == READAHEAD_FILE_ORDER,
+		.congested = device_is_congested(inode->wb->device),
 	};
 }
 

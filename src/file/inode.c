@@ -35,9 +35,11 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	store_set_end(store, size);
 	rwsem_init(&inode->lock, RANK_INODE);
 	list_init(&inode->link);
+	list_init(&inode->drop_link);
 	list_init(&inode->all);
 	mapping_init(&inode->m, &e->cache, store, ilog2(PAGE_SIZE / block_bytes),
-		     e->all.policy.max_order, &wb->ledger);
+		     (u32)min_u64(e->all.policy.max_order, device_folio_order(wb->device)),
+		     &wb->ledger);
 	inode->m.ops = &inode_mapping_ops;
 	inode->m.device = wb->index;
 	if (size)

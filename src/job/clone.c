@@ -282,6 +282,8 @@ static void work(struct clone *c)
 		do_io(c, &io, buffer, &out);
 		if (c->shared)
 			mutex_lock(&c->lock);
+		if (c->punted && io.kind == IO_WRITE)
+			out.start_ns = punted_took(c, out.end_ns);
 		account(c, &io, &out);
 		verify(c, &io, &out, buffer);
 		c->in_flight--;
@@ -373,16 +375,19 @@ static void sync_at_end(struct clone *c)
 static void issue_all(struct clone *c)
 {
 	const struct job_options *o = &c->job->o;
-	u64 tasks = queue_depth(o);
+	u64 tasks = punted_wanted(c) ? 1 : queue_depth(o);
 
 	c->epoch_ns = c->counted_ns = c->think_since_ns = world_now();
 	c->depth_since_ns = c->epoch_ns;
 	clone_join_flow(c);
 	c->shared = tasks > 1;
+	if (punted_wanted(c))
+		punted_begin(c);
 	if (c->shared)
 		work_together(c, tasks);
 	else
 		work(c);
+	punted_end(c);
 	clone_leave_flow(c);
 	if (o->end_fsync && (o->rw & RW_WRITE))
 		sync_at_end(c);

@@ -13,12 +13,19 @@
 #include <string.h>
 
 const struct report_group report_groups[REPORT_GROUPS] = {
-	{ METRIC_READ_IOPS, "read IOPS", true },    { METRIC_READ_P99, "read p99 ms", false },
-	{ METRIC_READ_MAX, "read max ms", false },  { METRIC_READ_HITS, "read hit %", false },
-	{ METRIC_WRITE_IOPS, "write IOPS", true },  { METRIC_WRITE_P99, "p99 ms", false },
-	{ METRIC_WRITE_MAX, "max ms", false },      { METRIC_SLEEP, "sleep s", false },
-	{ METRIC_MAX_DIRTY, "max dirty", false },   { METRIC_MAX_DEBT, "max debt", false },
-	{ METRIC_MAX_PINNED, "max pinned", false },
+	{ METRIC_READ_IOPS, "read IOPS", true, false },
+	{ METRIC_READ_MIBS, "read MiB/s", true, true },
+	{ METRIC_READ_P99, "read p99 ms", false, false },
+	{ METRIC_READ_MAX, "read max ms", false, false },
+	{ METRIC_READ_HITS, "read hit %", false, false },
+	{ METRIC_WRITE_IOPS, "write IOPS", true, false },
+	{ METRIC_WRITE_MIBS, "write MiB/s", true, true },
+	{ METRIC_WRITE_P99, "p99 ms", false, false },
+	{ METRIC_WRITE_MAX, "max ms", false, false },
+	{ METRIC_SLEEP, "sleep s", false, false },
+	{ METRIC_MAX_DIRTY, "max dirty", false, false },
+	{ METRIC_MAX_DEBT, "max debt", false, false },
+	{ METRIC_MAX_PINNED, "max pinned", false, false },
 };
 
 #define COLUMNS_MAX (2 + 3 * REPORT_GROUPS)
@@ -121,7 +128,7 @@ static void lay_out(struct table *t, const struct lab_result *results, size_t co
 			published |= report_known(report_reference(&results[i]),
 						  report_groups[g].metric);
 		}
-		if (!any)
+		if (!any || (report_groups[g].quiet && !published))
 			continue;
 		add_column(t, &report_groups[g], PART_PREDICTED, results, count);
 		if (published)

@@ -9,7 +9,6 @@
  * the value was really written.
  */
 #include "base/units.h"
-#include "job/engine_sluice.h"
 #include "lab/setup_tenant.h"
 #include "ledger/limits.h"
 #include <errno.h>
@@ -569,6 +568,11 @@ int setup_read(struct setup *out, const struct settings *s, const char *path, st
 		if (!error && i)
 			error = check_mount(out, i, s, path, e);
 	}
+	for (u32 i = 0; i < out->device_count && !error; i++) {
+		struct origin at = origin_of(s, &out->device[i], path);
+
+		error = setup_check_backing(out, i, &at, e);
+	}
 	return error ? error : check_parts(out, s, path, e);
 }
 
@@ -583,18 +587,4 @@ int setup_read_vm(struct vm_settings *vm, const struct settings *s, struct err *
 	}
 	*vm = setup.vm;
 	return 0;
-}
-
-const char *setup_device_name(const struct setup_device *d)
-{
-	return d->name[0] ? d->name : d->config.name[0] ? d->config.name : d->config.model;
-}
-
-const struct setup_device *setup_device_of(const struct setup *s, const char *path)
-{
-	const char *mounts[ENGINE_DEVICES_MAX];
-
-	for (u32 i = 1; i < s->device_count; i++)
-		mounts[i] = s->device[i].mount;
-	return &s->device[engine_sluice_mount_of(path, mounts, s->device_count)];
 }

@@ -67,6 +67,10 @@ struct setup {
 
 /* The dirty limit of its empty page cache, pages. */
 u64 setup_limit(const struct setup *s);
+/* The index of the device that a FUSE server keeps its files on; -1: in its own memory. */
+int setup_backing(const struct setup *s, const struct device_config *config);
+/* -EINVAL: there is no such device, or it has a server itself. */
+int setup_check_backing(const struct setup *s, u32 device, const struct origin *at, struct err *e);
 /* What people call a device: its section's name, or that of the first one's configuration. */
 const char *setup_device_name(const struct setup_device *d);
 /* The device that a file is on: that with the longest mount its name is in. */

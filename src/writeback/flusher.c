@@ -4,8 +4,8 @@
  *
  * It sleeps until it is woken (by the throttle, by reclaim, by a sync) or until the
  * periodic interval has passed since the first inode became dirty or its last run ended. A
- * run does, in this order: queued work; "write about everything" if memory is short; old
- * data (periodic); whatever exceeds the background limit. Each piece of work goes in rounds
+ * run does, in this order: queued work; "write about everything" if memory is short; what
+ * DONTCACHE writes left; old data (periodic); whatever exceeds the background limit. Each piece of work goes in rounds
  * over the inodes, each inode getting a slice, and gives way as 6.2 says.
  */
 #include "writeback/slice.h"
@@ -35,6 +35,7 @@ static u64 slice_of(struct wb *wb, const struct wb_work *work)
 static s64 write_inode(struct wb *wb, struct wb_work *work, struct inode *inode, u64 cutoff)
 {
 	struct pass pass = { .sync = work->sync,
+			     .paced = !work->sync,
 			     .background = work->for_background || work->for_kupdate,
 			     .tagged = work->tagged,
 			     .cyclic = true };
@@ -186,6 +187,16 @@ static s64 check_start_all(struct wb *wb)
 	return work.pages ? do_work(wb, &work) : 0;
 }
 
+static s64 check_dontcache(struct wb *wb)
+{
+	struct wb_work work = { .reason = WB_REASON_DONTCACHE };
+
+	if (wb->all->policy.dontcache == DONTCACHE_OWN)
+		return dontcache_write_own(wb);
+	work.pages = dontcache_take_kick(wb);
+	return work.pages ? do_work(wb, &work) : 0;
+}
+
 static s64 check_old_data(struct wb *wb)
 {
 	u64 interval = (u64)writeback_vm(wb->all).dirty_writeback_centisecs * world_hz() / 100;
@@ -239,6 +250,7 @@ static void run_once(struct wb *wb)
 			work->end(work);
 	}
 	wrote += check_start_all(wb);
+	wrote += check_dontcache(wb);
 	wrote += check_retries(wb);
 	wrote += check_old_data(wb);
 	wrote += check_background(wb);
@@ -263,7 +275,7 @@ void flusher_run(void *arg)
 		bool stop;
 
 		spin_lock(&wb->list_lock);
-		wake = min_u64(wb->wake_ns, wb->retry_ns);
+		wake = min_u64(wb->wake_ns, min_u64(wb->retry_ns, wb->dontcache.due_ns));
 		stop = wb->stopping && list_empty(&wb->work);
 		spin_unlock(&wb->list_lock);
 		if (stop)

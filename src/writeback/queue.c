@@ -98,8 +98,10 @@ void inode_detach(struct inode *inode)
 
 		inode->state |= INODE_FREEING;
 		busy = inode->state & INODE_SYNC;
-		if (!busy)
+		if (!busy) {
 			set_clean(wb, inode);
+			dontcache_dequeue(inode);
+		}
 		spin_unlock(&wb->list_lock);
 		if (!busy)
 			return;
@@ -141,7 +143,8 @@ static void redirty_tail(struct wb *wb, struct inode *inode)
 	list_add(&wb->dirty, &inode->link);
 }
 
-void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64 cutoff)
+/* Whether it is still dirty: sets its state by that. False: it is off the lists. */
+static bool look_again(struct wb *wb, struct inode *inode)
 {
 	bool dirty_pages;
 
@@ -150,13 +153,29 @@ void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64
 	spin_lock(&inode->m.tree_lock);
 	dirty_pages = index_tagged(&inode->m.index, TAG_DIRTY);
 	spin_unlock(&inode->m.tree_lock);
-	if (!dirty_pages) {
+	if (dirty_pages)
+		set_dirty(wb, inode);
+	else
 		set_clean(wb, inode);
+	return dirty_pages;
+}
+
+void wb_recheck(struct wb *wb, struct inode *inode)
+{
+	if (!look_again(wb, inode) || inode->state & INODE_FREEING || !list_empty(&inode->link))
+		return;
+	inode->dirtied_when = world_jiffies();
+	list_add(&wb->dirty, &inode->link);
+}
+
+void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64 cutoff)
+{
+	if (!look_again(wb, inode))
+		return;
+	if (inode->state & INODE_FREEING) { /* who frees it waits for us to be done with it */
+		list_del(&inode->link);
 		return;
 	}
-	set_dirty(wb, inode);
-	if (inode->state & INODE_FREEING)
-		return;
 	if (pass->sync || pass->tagged)
 		inode->dirtied_when = world_jiffies();
 	if (pass->budget <= 0 && inode->dirtied_when <= cutoff) {

@@ -250,6 +250,7 @@ struct wb *wb_new(struct writeback *all, struct device *device)
 	wb->root = wb;
 	wb->device = device;
 	wb->io_pages = device_config(device)->max_io_bytes / PAGE_SIZE;
+	wb->fs = device_is_fuse(device) ? fs_of(FS_NONE) : all->fs; /* the server's is its own */
 	wb->max_ratio = RATIO_ALL;
 	wb->wake_ns = WORLD_NEVER;
 	wb->retry_ns = WORLD_NEVER;
@@ -258,6 +259,7 @@ struct wb *wb_new(struct writeback *all, struct device *device)
 	spin_init(&wb->list_lock, RANK_WB_LIST);
 	spin_init(&wb->bw_lock, RANK_BANDWIDTH);
 	rwsem_init(&wb->line, RANK_THROTTLE);
+	dontcache_init(&wb->dontcache);
 	list_init(&wb->dirty);
 	list_init(&wb->io);
 	list_init(&wb->more_io);
@@ -299,7 +301,7 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	wb->ra_pages = read_ahead_kb / (PAGE_SIZE / 1024);
 	wb->strict_limit = strict_limit;
 	wb->index = all->count;
-	rc = journal_create(device, all->fs, &wb->journal);
+	rc = journal_create(device, wb->fs, &wb->journal);
 	if (!rc) {
 		wb->flusher = world_spawn("flusher", flusher_run, wb);
 		rc = wb->flusher ? 0 : -ENOMEM;

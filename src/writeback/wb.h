@@ -25,6 +25,7 @@ enum wb_reason {
 	WB_REASON_VMSCAN,
 	WB_REASON_SYNC,
 	WB_REASON_PERIODIC,
+	WB_REASON_DONTCACHE,
 	WB_REASON_FOREIGN,
 };
 
@@ -106,6 +107,20 @@ struct wb_work {
 	struct list_node link;             /* wb.work, under its list_lock */
 };
 
+/* What DONTCACHE writes have left on one device: see dontcache.c. */
+struct dontcache {
+	_Atomic u32 asked; /* the flusher is asked to write it (WB_start_dontcache) */
+	/* own: */
+	struct list_node files; /* inodes with marked pages, next first; wb.list_lock */
+	u32 queued;             /* of them; likewise */
+	u64 due_ns;             /* when the flusher looks at them by itself; likewise */
+	_Atomic u64 in_flight;  /* pages */
+	struct mutex line;      /* held by the one writer who waits for room */
+	_Atomic u32 landed;     /* he parks on it */
+	_Atomic u32 waits;      /* there is one */
+	_Atomic u32 stuck;      /* nothing has landed for long: nobody waits */
+};
+
 struct journal;
 struct stake;
 
@@ -114,6 +129,7 @@ struct stake;
  * a wb of its own.
  */
 struct wb {
+	const struct fs *fs; /* of the files on it */
 	struct writeback
 		*all; /* immutable, as are device, journal, index, io_pages, flusher, runs */
 	struct device *device;
@@ -151,6 +167,7 @@ struct wb {
 	_Atomic u32 running; /* it is at work (WB_writeback_running) */
 	_Atomic u32 dirty_exceeded;
 	struct rwsem line; /* held by the one task over the limit that looks; see throttle.c */
+	struct dontcache dontcache;
 
 	struct spinlock bw_lock; /* protects the estimates and what follows */
 	struct bandwidth bw;
@@ -216,11 +233,14 @@ struct inode {
 
 	/* home's list_lock: */
 	u32 state;
-	u64 dirtied_when;         /* jiffies */
-	struct list_node link;    /* dirty, io or more_io; empty when clean */
-	_Atomic u64 retry_ns;     /* write-out that nobody asked for waits until then; 0: not */
-	u64 retry_pause_ns;       /* the last pause after a failure; 0: nothing failed */
-	_Atomic u32 sync_waiters; /* parked until INODE_SYNC goes: sequence word */
+	u64 dirtied_when;           /* jiffies */
+	struct list_node link;      /* dirty, io or more_io; empty when clean */
+	_Atomic u64 retry_ns;       /* write-out that nobody asked for waits until then; 0: not */
+	u64 retry_pause_ns;         /* the last pause after a failure; 0: nothing failed */
+	_Atomic u32 sync_waiters;   /* parked until INODE_SYNC goes: sequence word */
+	struct list_node drop_link; /* dontcache.files; empty when not in it */
+	_Atomic u32 known_drop;     /* as known_dirty, of its place in that queue */
+	u64 drop_cursor; /* page at which the flusher goes on with what is to be dropped */
 };
 
 /* --- the two ledgers, as a policy reads them */
@@ -368,6 +388,8 @@ u64 wb_queue_io(struct wb *wb, u64 cutoff);
 /* Puts an inode where it belongs after a pass over it. list_lock held. */
 struct pass;
 void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64 cutoff);
+/* The same after a pass over some pages only: it keeps its place unless it is clean. */
+void wb_recheck(struct wb *wb, struct inode *inode);
 
 /* --- writeout.c: one pass over one file */
 
@@ -376,6 +398,8 @@ struct pass {
 	bool background; /* nobody waits for it */
 	bool tagged;     /* only what was dirty when the pass began */
 	bool cyclic;     /* from where the last pass stopped to the end of the file */
+	bool paced;      /* the flusher's own: see depth.c */
+	bool drop;       /* only pages that go once they are written; `first` is moved along */
 	u64 first, last; /* pages, when not cyclic */
 	s64 budget;      /* folio pages left to take; SLICE_UNLIMITED */
 	struct wb *wb;   /* at work; NULL: the inode's home */
@@ -397,6 +421,27 @@ void inode_wait_landings(struct inode *inode);
  * which stays until the data is safe.
  */
 int inode_sync_range(struct inode *inode, u64 first, u64 last);
+
+/* --- dontcache.c */
+
+void dontcache_init(struct dontcache *d);
+/* Marked pages that are dirty, in the unit in which the policy counts dirty pages. */
+u64 dontcache_dirty(const struct policy *p, const struct ledger *l);
+/* A DONTCACHE write is over: policies kick and own. May wait; not with `nowait`. */
+void dontcache_wrote(struct inode *inode, bool nowait);
+/* kick: takes the request back; how many pages are to be written for it. */
+s64 dontcache_take_kick(struct wb *wb);
+/* own: writes what is in the queue; pages taken. */
+s64 dontcache_write_own(struct wb *wb);
+/* own: pages that may be dirty or in flight before writers wait. */
+u64 dontcache_bound(struct wb *wb);
+/* own: I/O of such a pass starts or has ended. */
+void dontcache_launched(struct wb *wb, u32 pages);
+void dontcache_landed(struct wb *wb, u32 pages);
+/* Pages landed that should have gone, but somebody held them. */
+void dontcache_missed(struct inode *inode);
+/* Takes the inode out of the queue. list_lock held. */
+void dontcache_dequeue(struct inode *inode);
 
 /* --- retry.c: pauses after failed write-out */
 

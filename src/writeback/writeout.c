@@ -27,6 +27,7 @@ struct write_io {
 	struct inode *inode;
 	u64 first_block;
 	u32 blocks, segments, folios;
+	u32 drop_pages;     /* of policy dontcache=own */
 	struct iovec vec[]; /* [IO_MAX_SEGMENTS] in a cache with contents */
 };
 
@@ -34,7 +35,7 @@ struct write_io {
 struct builder {
 	struct inode *inode;
 	struct write_io *pending;
-	bool background, sync, contents;
+	bool background, sync, contents, drop;
 	u64 last_folio; /* index of the folio of the last run, to count folios */
 };
 
@@ -49,7 +50,8 @@ static void write_landed(struct inode *inode, u64 first_block, u32 blocks, int e
 	u32 was;
 
 	atomic_fetch_add_explicit(&inode->landings, 1, memory_order_relaxed);
-	mapping_end_writeback(&inode->m, first_block, blocks, error);
+	if (mapping_end_writeback(&inode->m, first_block, blocks, error))
+		dontcache_missed(inode);
 	if (!error) {
 		retry_note_success(inode);
 	} else if (inode->wb->all->policy.errors == ERRORS_KEEP) {
@@ -75,8 +77,11 @@ static void write_end(struct io *io, int error)
 {
 	struct write_io *w = container_of(io, struct write_io, io);
 	struct cache *c = w->inode->m.cache;
+	struct wb *wb = w->inode->wb; /* the inode may go with its last page */
 
 	write_landed(w->inode, w->first_block, w->blocks, error);
+	if (w->drop_pages)
+		dontcache_landed(wb, w->drop_pages);
 	free(w);
 	cache_io_end(c);
 }
@@ -92,6 +97,10 @@ static void submit_pending(struct builder *b)
 	w->io.length_bytes = w->blocks * b->inode->block_bytes;
 	w->io.vec = b->contents ? w->vec : NULL;
 	w->io.vec_count = b->contents ? w->segments : 0;
+	if (b->drop) {
+		w->drop_pages = (u32)div_roundup(w->io.length_bytes, PAGE_SIZE);
+		dontcache_launched(b->inode->wb, w->drop_pages);
+	}
 	cache_io_begin(b->inode->m.cache);
 	device_submit(store_device(store), &w->io);
 }
@@ -234,6 +243,8 @@ static bool take_folio(struct builder *b, struct pass *pass, u64 page, struct bl
 		folio_unlock(f);
 	}
 	world_spend(COST_LOOKUP, 1);
+	if (taken)
+		mapping_drop(f); /* if it has landed by now, it found it held by us */
 	folio_unpin(m->cache, f);
 	return taken;
 }
@@ -254,7 +265,9 @@ static void estimate_start(struct wb *wb, bool only)
 /* The next page the pass wants, at or after `from`. */
 static bool next_page(struct mapping *m, const struct pass *pass, u64 from, u64 *page)
 {
-	enum index_tag tag = pass->sync || pass->tagged ? TAG_TOWRITE : TAG_DIRTY;
+	enum index_tag tag = pass->sync || pass->tagged ? TAG_TOWRITE
+			     : pass->drop               ? TAG_DROP
+							: TAG_DIRTY;
 	bool found;
 
 	spin_lock(&m->tree_lock);
@@ -309,6 +322,7 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 	struct builder b = { .inode = inode,
 			     .background = pass->background,
 			     .sync = pass->sync,
+			     .drop = pass->drop,
 			     .contents = m->cache->config.contents };
 	u64 start = pass->cyclic ? m->write_cursor : pass->first, at = start;
 	u64 last = pass->cyclic ? INDEX_MAX_PAGES - 1 : pass->last;
@@ -316,6 +330,11 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 	struct vote vote;
 	bool stopped;
 
+	if (!pass->sync && device_is_congested(inode->wb->device)) {
+		pass->missed = true; /* what is left to write stays dirty, and the slice unused */
+		pass->stopped_at = at;
+		return;
+	}
 	if (!pass->wb)
 		pass->wb = inode->home;
 	if (unlikely(ts != NULL) && !ts->by_page) {
@@ -326,7 +345,7 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 	if (pass->sync || pass->tagged)
 		mapping_tag_towrite(m, at, last);
 	stopped = write_range(&b, pass, &at, last, runs);
-	if (!stopped && pass->cyclic && start && inode->wb->all->fs->pass_wraps) {
+	if (!stopped && pass->cyclic && start && inode->wb->fs->pass_wraps) {
 		at = 0;
 		stopped = write_range(&b, pass, &at, start - 1, runs);
 	}
@@ -334,6 +353,8 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 	if (pass->cyclic)
 		m->write_cursor = stopped ? at : 0;
 	pass->stopped_at = at;
+	if (pass->drop)
+		pass->first = stopped ? at : 0;
 	wb_update_bandwidth(pass->wb);
 	if (unlikely(pass->vote != NULL))
 		vote_end(pass->vote, inode);
