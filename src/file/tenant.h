@@ -43,6 +43,9 @@ int engine_set_tenant(struct engine *e, struct tenant *t, const struct tenant_se
  * charged to it until it is written. Who acts for it acts for nobody from now on.
  */
 void engine_close_tenant(struct engine *e, struct tenant *t);
+/* The same; says how many inodes that were, and how long the longest step took of those between
+ * which others may go on. */
+void engine_close_tenant_telling(struct engine *e, struct tenant *t, u64 *inodes, u64 *longest_ns);
 /* That of the name, or NULL. */
 struct tenant *engine_tenant(struct engine *e, const char *name);
 /* The i-th that is open, or NULL. */

@@ -38,8 +38,8 @@ void settings_finish(struct settings *s);
 
 /* A device and what the page cache is told of it. */
 struct setup_device {
-	char name[32];     /* of [device NAME]; of the first "", and its model's for people */
-	const char *mount; /* its files are in this folder; NULL for the first: all others */
+	char name[32];           /* of [device NAME]; of the first "", and its model's for people */
+	const char *mount;       /* its files are in this folder; NULL for the first: all others */
 	const char *shared_file; /* a file of all tenants, as the file system's metadata; or NULL */
 	struct device_config config;
 	struct bdi_settings bdi;
