@@ -59,6 +59,9 @@ u64 engine_act_for(struct tenant *t);
 void engine_restore(u64 before);
 /* Writes to the file are for t, whoever makes them; NULL: for the thread's. */
 void file_set_tenant(struct file *f, struct tenant *t);
+/* file_pwritev() for t, whatever file or thread say; NULL: for nobody in particular. */
+ssize_t file_pwritev_for(struct file *f, struct tenant *t, const struct iovec *iov, unsigned count,
+			 u64 offset, unsigned flags);
 /* The inode is everybody's, as a file system's metadata is. */
 void inode_set_shared(struct inode *inode, bool shared);
 

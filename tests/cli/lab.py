@@ -14,7 +14,7 @@ FIGURES = [
     'max_dirty_bytes', 'max_debt_bytes', 'max_pinned_bytes', 'pages_charged', 'pages_written',
     'device_reads', 'device_writes', 'device_read_bytes', 'device_write_bytes',
     'device_busy_percent', 'write_factor', 'first_throttle_s', 'background_s', 'last_write_s',
-    'ended_s', 'close_s', 'close_step_ms', 'first_pace_kb', 'first_pace_dirty_bytes']
+    'ended_s', 'first_pace_kb', 'first_pace_dirty_bytes']
 
 
 def results(*words):
