@@ -25,6 +25,7 @@ struct phase {
 	const struct jobs *jobs;
 	struct origin job_at; /* where its jobs were named */
 	bool measure, sync_after, drop_caches_after;
+	const char *close_tenant; /* who goes away after the jobs; or NULL */
 	u64 linger_ns;            /* after the jobs, until what the device did is read */
 	struct settings settings; /* of the device and vm, while this phase lasts */
 };

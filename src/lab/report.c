@@ -213,7 +213,13 @@ static void write_tenants(FILE *out, const struct lab_result *results, size_t co
 
 	for (size_t i = 0; i < count; i++) {
 		const struct setup *s = &results[i].c->setup;
+		const struct metrics *all = &results[i].predicted;
 
+		if (report_known(all, METRIC_CLOSE))
+			fprintf(out,
+				"%s%s: a tenant went away in %.3f s, no step longer than %.3f ms\n",
+				i ? "" : "\n", results[i].c->name, all->value[METRIC_CLOSE],
+				all->value[METRIC_CLOSE_STEP]);
 		for (u32 t = 0; t < s->tenant_count && !results[i].error; t++) {
 			const struct metrics *m = &results[i].tenant[t];
 			char value[METRIC_TEXT_MAX];

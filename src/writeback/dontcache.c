@@ -160,7 +160,7 @@ void dontcache_wrote(struct inode *inode, bool nowait)
 	struct wb *wb = inode->wb;
 
 	if (wb->all->policy.dontcache == DONTCACHE_KICK) {
-		kick(wb);
+		kick(atomic_load_explicit(&inode->home, memory_order_acquire));
 		return;
 	}
 	enqueue(inode);

@@ -337,8 +337,11 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 	struct vote vote;
 	bool stopped;
 
-	if (!pass->sync && device_is_congested(inode->wb->device))
-		return; /* what is left to write stays dirty, and the slice unused */
+	if (!pass->sync && device_is_congested(inode->wb->device)) {
+		pass->missed = true; /* what is left to write stays dirty, and the slice unused */
+		pass->stopped_at = at;
+		return;
+	}
 	if (!pass->wb)
 		pass->wb = inode->home;
 	if (unlikely(ts != NULL) && !ts->by_page) {
@@ -356,9 +359,9 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 	submit_pending(&b);
 	if (pass->cyclic)
 		m->write_cursor = stopped ? at : 0;
+	pass->stopped_at = at;
 	if (pass->drop)
 		pass->first = stopped ? at : 0;
-	pass->stopped_at = at;
 	wb_update_bandwidth(pass->wb);
 	if (unlikely(pass->vote != NULL))
 		vote_end(pass->vote, inode);
