@@ -68,8 +68,8 @@ static const struct key keys[] = {
 	  "microseconds" },
 	{ "write_latency_us", NVME, KEY_TIME, FIELD(write_latency_ns), 0.001, 6e7, 1e3,
 	  "microseconds" },
-	{ "one_at_a_time", NVME, KEY_WHOLE, FIELD(one_at_a_time), 0, 1, 1,
-	  "(1: reads and writes share the flash)" },
+	{ "shared", NVME, KEY_WHOLE, FIELD(shared), 0, 1, 1,
+	  "(1: all requests in flight share the flash)" },
 	{ "latency_sigma", NVME, KEY_REAL, FIELD(latency_sigma), 0, LOGNORMAL_SIGMA_MAX, 1,
 	  "(log-normal sigma)" },
 };

@@ -222,6 +222,7 @@ static void device_let_in(struct device *d, struct io *io)
 	assert(spin_is_held(&d->lock));
 	s->in_flight++;
 	s->in_flight_max = max_u64(s->in_flight_max, s->in_flight);
+	s->reads_in_flight += io->op == IO_READ;
 	atomic_store_explicit(&io->admitted, 1, memory_order_release);
 }
 
@@ -359,6 +360,39 @@ static void device_busy(struct device *d, u64 from, u64 until)
 	d->busy_until = max_u64(d->busy_until, until);
 }
 
+/* Likewise where nobody knows the end beforehand: something is begun, something is over. */
+static void device_busy_begin(struct device *d, u64 now)
+{
+	if (d->active++)
+		return;
+	d->busy_from = now;
+	d->busy_until = WORLD_NEVER;
+}
+
+static void device_busy_end(struct device *d)
+{
+	assert(d->active);
+	if (--d->active)
+		return;
+	d->busy_until = max_u64(world_now(), d->busy_from);
+	d->stats.busy_ns += d->busy_until - d->busy_from;
+	d->busy_from = d->busy_until;
+}
+
+/* A part of io arrives at a model that takes it as it comes; false: it is one that foretells. */
+static bool device_begin(struct device *d, struct device_request *r, u32 bytes)
+{
+	assert(spin_is_held(&d->lock));
+	if (!d->ops->begin)
+		return false;
+	d->arrival_ns = max_u64(d->arrival_ns, world_now());
+	if (!d->ops->begin(d, r, bytes, d->arrival_ns))
+		return false;
+	device_count(&d->stats, r->io, bytes);
+	device_busy_begin(d, d->arrival_ns);
+	return true;
+}
+
 /* A part of io arrives at the model: returns when it will be answered. */
 static u64 device_serve(struct device *d, struct io *io, u32 bytes)
 {
@@ -399,6 +433,11 @@ static void device_leave(struct device *d, struct io *io, u64 submit_ns)
 	spin_lock(&d->lock);
 	assert(d->stats.in_flight);
 	d->stats.in_flight--;
+	if (io->op == IO_READ) {
+		d->stats.reads_in_flight--;
+		d->stats.reads_done++;
+		d->stats.read_ns += max_u64(world_now(), submit_ns) - submit_ns;
+	}
 	spin_unlock(&d->lock);
 	while ((next = device_next_in_line(d)))
 		world_unpark(&next->admitted, 1);
@@ -430,6 +469,8 @@ static void device_answer(struct sim_event *e)
 	spin_lock(&d->lock);
 	r->next = d->free_request;
 	d->free_request = r;
+	if (r->begun)
+		device_busy_end(d);
 	spin_unlock(&d->lock);
 	device_leave(d, io, submit_ns);
 	if (!--io->parts_left)
@@ -440,19 +481,22 @@ static void device_answer(struct sim_event *e)
 static void device_start_part(struct device *d, struct io *io, u32 i)
 {
 	struct device_request *r;
-	u64 answer;
+	u64 answer = 0;
 
 	spin_lock(&d->lock);
 	r = d->free_request;
 	assert(r); /* there are as many as can be in flight */
 	d->free_request = r->next;
-	answer = device_serve(d, io, device_part_bytes(d, io, i));
 	r->io = io;
+	sim_event_init(&r->event, device_answer);
+	r->begun = device_begin(d, r, device_part_bytes(d, io, i));
+	if (!r->begun)
+		answer = device_serve(d, io, device_part_bytes(d, io, i));
 	r->submit_ns = d->arrival_ns;
 	io->submit_ns = i ? io->submit_ns : d->arrival_ns;
 	spin_unlock(&d->lock);
-	sim_event_init(&r->event, device_answer);
-	sim_event_at(&r->event, answer);
+	if (!r->begun)
+		sim_event_at(&r->event, answer);
 }
 
 /* A real model takes over. Busy is the time in which it has something to do. */
@@ -463,10 +507,7 @@ static void device_start(struct device *d, struct io *io, bool waited)
 	spin_lock(&d->lock);
 	io->submit_ns = world_now();
 	device_count(&d->stats, io, io->length_bytes);
-	if (!d->active++) {
-		d->busy_from = io->submit_ns;
-		d->busy_until = WORLD_NEVER;
-	}
+	device_busy_begin(d, io->submit_ns);
 	spin_unlock(&d->lock);
 	d->ops->start(d, io, waited);
 }
@@ -474,12 +515,7 @@ static void device_start(struct device *d, struct io *io, bool waited)
 void device_done(struct device *d, struct io *io, int error)
 {
 	spin_lock(&d->lock);
-	assert(d->active);
-	if (!--d->active) {
-		d->busy_until = world_now();
-		d->stats.busy_ns += d->busy_until - d->busy_from;
-		d->busy_from = d->busy_until;
-	}
+	device_busy_end(d);
 	spin_unlock(&d->lock);
 	device_leave(d, io, io->submit_ns);
 	device_end(io, error);

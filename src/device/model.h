@@ -4,6 +4,7 @@
 #define SLUICE_DEVICE_MODEL_H
 
 #include "device/device.h"
+#include "device/share.h"
 #include "device/wbt.h"
 
 /* How a model serves: rate.c, ebs.c, nvme.c, memory.c, file.c. */
@@ -18,6 +19,11 @@ struct device_ops {
 	 * (world time, never before that of the call before). Called once per request.
 	 */
 	u64 (*serve)(struct device *d, const struct io *io, u32 bytes, u64 now);
+	/*
+	 * Instead of serve(), for who cannot know in advance: takes the request, and schedules its
+	 * event for when it is answered. May be absent; false: serve() is to be asked.
+	 */
+	bool (*begin)(struct device *d, struct device_request *r, u32 bytes, u64 now);
 	/*
 	 * Executes io and then calls device_done(). Unless the submitter waits for it, in which
 	 * case it is executed at once, that comes from a thread of the model's. An I/O that has an
@@ -35,6 +41,9 @@ struct device_request {
 	struct sim_event event;
 	struct io *io;
 	u64 submit_ns; /* when it got into the queue */
+	bool begun;    /* the model schedules its event */
+	u64 after_ns;  /* nvme, shared: how long its answer takes once it is done */
+	struct share_part share;
 	struct device_request *next;
 };
 
@@ -58,7 +67,7 @@ struct device {
 	struct wbt wbt;
 	u64 arrival_ns;            /* of the newest I/O */
 	u64 busy_from, busy_until; /* the stretch of busy time that is not in stats.busy_ns */
-	u64 active;                /* file: I/Os that were started and are not done */
+	u64 active;                /* what was started, and is to be told when it is done */
 	u64 stores;
 };
 

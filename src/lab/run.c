@@ -241,8 +241,7 @@ static void put_dir(struct metrics *to, const struct job_dir_stats *d, const str
 {
 	double s = (double)d->runtime_ns / NSEC_PER_SEC;
 
-	metric_put(to, m->iops,
-		   d->runtime_ns ? (double)d->ios * NSEC_PER_SEC / d->runtime_ns : 0);
+	metric_put(to, m->iops, d->runtime_ns ? (double)d->ios * NSEC_PER_SEC / d->runtime_ns : 0);
 	metric_put(to, m->mb, s > 0 ? (double)d->bytes / 1e6 / s : 0);
 	metric_put(to, m->p50, percentile_ms(&d->clat, 50));
 	metric_put(to, m->p99, percentile_ms(&d->clat, 99));

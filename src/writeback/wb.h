@@ -116,6 +116,19 @@ struct dontcache {
 	_Atomic u32 stuck;      /* nothing has landed for long: nobody waits */
 };
 
+/* How much of its write-out the flusher lets be in flight: see depth.c. */
+struct depth {
+	_Atomic u64 in_flight; /* bytes */
+	_Atomic u32 landed;    /* the flusher parks on it */
+	_Atomic u32 waits;     /* it does */
+	/* the flusher's own: */
+	u64 limit;               /* bytes */
+	u64 base_ns;             /* what a read takes without write-out; 0: not known */
+	u64 probe_ns;            /* when that is to be looked at again */
+	u64 window_ns;           /* when the window ends */
+	u64 reads_done, read_ns; /* as it began */
+};
+
 /* One device: its flusher, its dirty inodes, its estimates. */
 struct journal;
 
@@ -152,6 +165,7 @@ struct wb {
 	_Atomic u32 dirty_exceeded;
 	struct rwsem line; /* held by the one task over the limit that looks; see throttle.c */
 	struct dontcache dontcache;
+	struct depth depth;
 
 	struct spinlock bw_lock; /* protects the estimates and what follows */
 	struct bandwidth bw;
@@ -371,6 +385,17 @@ void dontcache_landed(struct wb *wb, u32 pages);
 void dontcache_missed(struct inode *inode);
 /* Takes the inode out of the queue. list_lock held. */
 void dontcache_dequeue(struct inode *inode);
+
+/* --- depth.c */
+
+#define DEPTH_IO_BYTES (1u << 20) /* an I/O whose place in flight is limited is not larger */
+
+void depth_init(struct depth *d);
+/* Before the flusher starts an I/O of write-out, and when that has ended. May park. */
+void depth_enter(struct wb *wb, u64 bytes);
+void depth_leave(struct wb *wb, u64 bytes);
+/* The limit after a window in which reads took `mean`, and `base` without write-out. */
+u64 depth_next(u64 limit, u64 in_flight_bytes, u64 mean, u64 base);
 
 /* --- retry.c: pauses after failed write-out */
 
