@@ -7,6 +7,7 @@
  * what stands in them.
  */
 #include "lab/report.h"
+#include "lab/answers.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +214,7 @@ void report_table(FILE *out, const struct experiment *x, const struct lab_result
 	for (size_t i = 0; i < count; i++)
 		write_row(out, &t, &results[i]);
 	write_devices(out, results, count);
+	answers_table(out, results, count);
 }
 
 /* Misses among the figures of a case, or of one of its devices: then `prefix` says of which. */

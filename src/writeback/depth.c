@@ -21,14 +21,14 @@
  */
 #include "writeback/wb.h"
 
-#define WINDOW_NS (100 * NSEC_PER_MSEC)
-#define PROBE_NS  (2 * NSEC_PER_SEC)   /* from one look at undisturbed reads to the next */
-#define CLEAR_NS  (20 * NSEC_PER_MSEC) /* at most, for disturbed reads to be over */
-#define LOOK_NS   (10 * NSEC_PER_MSEC) /* at most, for undisturbed ones */
-#define ENOUGH    16                   /* reads that tell */
-#define FACTOR    6
-#define LIMIT_MIN (2 * DEPTH_IO_BYTES)
-#define LIMIT_MAX (1ull << 30) /* more in flight is no limit */
+#define WINDOW_NS     (100 * NSEC_PER_MSEC)
+#define PROBE_NS      (2 * NSEC_PER_SEC)   /* from one look at undisturbed reads to the next */
+#define CLEAR_NS      (20 * NSEC_PER_MSEC) /* at most, for disturbed reads to be over */
+#define LOOK_NS       (10 * NSEC_PER_MSEC) /* at most, for undisturbed ones */
+#define ENOUGH        16                   /* reads that tell */
+#define FACTOR_HALVES 9 /* of what undisturbed reads take, reads may take four and a half */
+#define LIMIT_MIN     (2 * DEPTH_IO_BYTES)
+#define LIMIT_MAX     (1ull << 30) /* more in flight is no limit */
 
 struct reads {
 	u64 done, ns, waiting;
@@ -112,8 +112,9 @@ u64 depth_next(u64 limit, u64 in_flight_bytes, u64 mean, u64 base)
 {
 	u64 from = min_u64(limit, max_u64(in_flight_bytes, LIMIT_MIN));
 
-	if (mean > FACTOR * base)
-		return max_u64(max_u64(from / 2, from * FACTOR / mean * base), LIMIT_MIN);
+	if (mean > base * FACTOR_HALVES / 2)
+		return max_u64(max_u64(from / 2, from * FACTOR_HALVES / 2 / mean * base),
+			       LIMIT_MIN);
 	return min_u64(limit + limit / 8, LIMIT_MAX);
 }
 
@@ -128,6 +129,7 @@ static void adapt(struct wb *wb)
 		return;
 	now = reads_of(wb);
 	mean = mean_ns(&from, &now);
+	d->reading = mean || now.waiting;
 	if (d->window_ns + WINDOW_NS <= world_now()) { /* the flusher was idle for that long */
 		mean = 0;
 	} else if (!mean && !now.waiting) {
@@ -140,13 +142,19 @@ static void adapt(struct wb *wb)
 	begin_window(wb);
 }
 
-void depth_enter(struct wb *wb, u64 bytes)
+/* What may be in flight now: `quiet` at most while nobody reads. */
+static u64 limit_now(const struct depth *d, u64 quiet)
+{
+	return d->reading ? d->limit : quiet;
+}
+
+void depth_enter(struct wb *wb, u64 bytes, u64 quiet)
 {
 	struct depth *d = &wb->depth;
 	u64 flying;
 
 	adapt(wb);
-	while ((flying = in_flight(d)) && flying + bytes > d->limit) {
+	while ((flying = in_flight(d)) && flying + bytes > limit_now(d, quiet)) {
 		wait_landing(d, flying, d->window_ns);
 		adapt(wb);
 	}

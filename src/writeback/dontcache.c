@@ -70,6 +70,11 @@ u64 dontcache_bound(struct wb *wb)
 	return min_u64(pages, cache_size(wb->all->cache) / 8);
 }
 
+u64 dontcache_in_flight_max(struct wb *wb)
+{
+	return max_u64(dontcache_bound(wb) * PAGE_SIZE / 16, 4 * (u64)DEPTH_IO_BYTES);
+}
+
 static u64 backlog(struct wb *wb)
 {
 	return ledger_level(&wb->ledger, LEVEL_DROP) +

@@ -106,7 +106,8 @@ static void submit_pending(struct builder *b)
 	}
 	if (b->paced) {
 		w->paced_bytes = w->io.length_bytes;
-		depth_enter(b->inode->wb, w->paced_bytes);
+		depth_enter(b->inode->wb, w->paced_bytes,
+			    b->drop ? dontcache_in_flight_max(b->inode->wb) : ~0ull);
 	}
 	cache_io_begin(b->inode->m.cache);
 	device_submit(store_device(store), &w->io);
