@@ -109,7 +109,7 @@ static void look_at(const struct recover_plan *plan, unsigned slot)
 		fail_msg("seed %llu, look %llu, file %u: %llu bytes, not %llu",
 			 (unsigned long long)stage->seed, (unsigned long long)stage->looks, slot,
 			 (unsigned long long)size, (unsigned long long)s->size);
-	if (to.size < size)
+	if (to.size < size || (to.size > size && plan->p->files[number].op == PERSIST_SHRINK))
 		fail_msg("seed %llu, look %llu, file %u: it ends at %llu, not %llu",
 			 (unsigned long long)stage->seed, (unsigned long long)stage->looks, slot,
 			 (unsigned long long)to.size, (unsigned long long)size);
