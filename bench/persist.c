@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * What a write pays for persist=PATH: writes of 4 KiB to cached pages, in turns, of a cache with
- * its memory in a file and of two without: on pages of 4 KiB, and on huge ones where the system grants
- * them. A page that is clean gets a record of what is owed; one that is dirty has it. Medians, in
- * CPU time of the thread. What the records cost is the difference to the cache on the same kind of
- * pages: that of 4 KiB, unless DIRECTORY is on a tmpfs with huge=always or the like.
+ * its memory in a file and of two without: on pages of 4 KiB, and on huge ones where the system
+ * grants them. A page that is clean gets a record of what is owed; one that is dirty has it.
+ * Medians, in CPU time of the thread. What the records cost is the difference to the cache on the
+ * same kind of pages: that of 4 KiB, unless DIRECTORY is on a tmpfs with huge=always or the like.
  *
  *	bench_persist [DIRECTORY]	of the arena; else /dev/shm. The file written to is in
  *					$SLUICE_BENCH_DIR, else in /var/tmp
