@@ -149,6 +149,7 @@ static void look_after_store(void *ctx)
 	look();
 }
 
+#ifdef SLUICE_CHECKS
 void __real_world_shake_now(void);
 void __wrap_world_shake_now(void);
 
@@ -163,6 +164,7 @@ void __wrap_world_shake_now(void)
 		look();
 	__real_world_shake_now();
 }
+#endif
 
 static int at_end_of_io(void *ctx, const struct io *io)
 {
