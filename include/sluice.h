@@ -99,16 +99,45 @@ SLUICE_API const char *sluice_version(void);
  *	max_io_kb		KiB of one I/O at most, 4 to 1048576 (1024)
  *	direct			1 or 0 (1): past the kernel's own cache where files can do that
  *	idle_files		files kept in the cache after their last close, 0 to 1048576 (1024)
+ *	persist			path of a file, on tmpfs (none): keep the memory in it, so that what
+ *				was written survives when the program is killed. The next cache
+ *				of that path writes it to its files first: sluice_recovered()
+ *	recovered		path of a folder (that of persist, with .recovered): for bytes whose
+ *				file is gone or was replaced, with lists of where they belong
+ *	recovery		refuse or set_aside (refuse): when a file that is there does not
+ *				take its bytes, make no cache and keep them; or set them aside
  *
  * A key may be written with or without its section: vm.dirty_ratio, machine.memory,
  * device.io_engine.
  * `error` (may be NULL with error_size 0) gets one line that names the setting and what would be
  * right, or "" on success. -EINVAL: a setting is wrong. -ENOMEM. -EAGAIN: no thread can be started.
- * -EMFILE. -ENOSYS, -EPERM: io_engine=uring, and the kernel has none for us. The caller owns *out
- * until sluice_destroy().
+ * -EMFILE. -EBUSY: persist=PATH is in use. -ENOSYS, -EPERM: io_engine=uring, and the kernel has
+ * none for us. With persist also what recovery met, -EIO, -EACCES, -ENOSPC and the like: then
+ * nothing was given up. The caller owns *out until sluice_destroy().
  */
 SLUICE_API int sluice_create(const char *const *settings, char *error, size_t error_size,
 			     struct sluice **out);
+
+/* What became of bytes that a killed program had written to its cache and the cache to nobody. */
+struct sluice_recovered {
+	uint64_t size; /* of this struct, set by the library */
+	int how;       /* one of the next three */
+	uint64_t bytes;
+	const char *path;  /* of the file when it was opened; gone when the callback returns */
+	const char *why;   /* why they could not be written there, in words; else NULL */
+	const char *where; /* the file they were set aside in, else NULL */
+};
+#define SLUICE_RECOVERED_WRITTEN 0 /* to their file, and safe there */
+#define SLUICE_RECOVERED_ASIDE   1 /* to the recovery folder */
+#define SLUICE_RECOVERED_DROPPED 2 /* nowhere: the file had been removed */
+
+/*
+ * Tells what was recovered from persist=PATH when this cache was made: one call of fn for each
+ * file, none if nothing was left. sluice_stats() has the sums.
+ */
+SLUICE_API void sluice_recovered(struct sluice *c,
+				 void (*fn)(void *ctx, const struct sluice_recovered *r),
+				 void *ctx);
 
 /*
  * Changes the memory of a running cache, as the setting `memory`, up to `max_memory`; the limits
@@ -208,6 +237,13 @@ struct sluice_stats {
 	/* files, now */
 	uint64_t files_open; /* opens that are not closed */
 	uint64_t files_idle; /* files kept in the cache after their last close */
+	/* what was recovered when the cache was made: see sluice_recovered() */
+	uint64_t recovered_files; /* that got back what they were owed */
+	uint64_t recovered_bytes; /* written to them */
+	uint64_t aside_files;     /* that did not */
+	uint64_t aside_bytes;     /* set aside in the recovery folder */
+	uint64_t dropped_files;   /* that had been removed */
+	uint64_t dropped_bytes;   /* of theirs */
 	/* what could not be written and is not safe since; see sluice_show_unsafe() */
 	uint64_t unsafe_bytes; /* in such pages, now */
 	uint64_t unsafe_files; /* files with such pages, now */
@@ -241,6 +277,71 @@ struct sluice_unsafe {
 SLUICE_API int sluice_show_unsafe(struct sluice *c,
 				  void (*show)(void *ctx, const struct sluice_unsafe *what),
 				  void *ctx);
+/* --- tenants --- */
+
+/*
+ * A tenant has dirty data of its own: its own limits, and its own writers put to sleep for them. A
+ * cache may serve several, so that one who writes too fast does not make the others wait. Which
+ * one a write is for: the one given to the call (sluice_pwritev_for()), else the one of the open
+ * file, else the one of the thread, else nobody in particular. A tenant who is throttled has his own
+ * data written, in whatever file, and nothing else (policy choice `foreign`, sluice-policies(1)).
+ */
+struct sluice_tenant;
+
+/* What it may have dirty. Zeros: as much as anybody, of all memory, and no floor. */
+struct sluice_tenant_limits {
+	uint64_t size;        /* sizeof of the caller's struct */
+	uint64_t dirty_bytes; /* at least 8192, or 0: by the ratio */
+	uint64_t
+		dirty_background_bytes; /* above this it is written in the background; 0: by the ratio */
+	uint64_t memory_bytes; /* of which the ratios are; nothing is kept from the tenant */
+	uint64_t floor_bytes;  /* while it has less dirty, its writers never sleep for that */
+	uint32_t dirty_ratio;  /* percent; 0: as the cache */
+	uint32_t dirty_background_ratio; /* percent; 0: as the cache */
+};
+
+/*
+ * Makes a tenant. `limits` may be NULL: zeros. The caller owns *out until sluice_tenant_close().
+ * -EINVAL: no name, one of 64 bytes or more, or limits that cannot be; -EEXIST: there is one of that
+ * name; -ENOSPC: there are 1,023, or of some that were closed something is left in the cache. Memory.
+ */
+SLUICE_API int sluice_tenant_create(struct sluice *c, const char *name,
+				    const struct sluice_tenant_limits *limits,
+				    struct sluice_tenant **out);
+/* Changes its limits; the next look at each of its writers is by them. -EINVAL as above. */
+SLUICE_API int sluice_tenant_limit(struct sluice *c, struct sluice_tenant *t,
+				   const struct sluice_tenant_limits *limits);
+/*
+ * It goes away: what is dirty is written in its time, and who acts for it acts for nobody from now on.
+ * Takes some 50 ns for each file that it has dirty data in.
+ */
+SLUICE_API void sluice_tenant_close(struct sluice *c, struct sluice_tenant *t);
+
+/* The calling thread acts for it from now on, in this cache; NULL: for nobody. */
+SLUICE_API void sluice_thread_tenant(struct sluice *c, struct sluice_tenant *t);
+/* Writes to this open file are for it, whoever makes them; NULL: for the thread's. */
+SLUICE_API void sluice_file_tenant(struct sluice_file *f, struct sluice_tenant *t);
+
+/* What goes on with a tenant, as struct sluice_stats has it of all. */
+struct sluice_tenant_stats {
+	uint64_t size;                    /* as in struct sluice_stats */
+	uint64_t debt_bytes;              /* in its pages with data that must be written */
+	uint64_t in_flight_bytes;         /* in its pages being written */
+	uint64_t dirty_bytes;             /* by the policy's accounting, as are the next two */
+	uint64_t writeback_bytes;         /* in flight */
+	uint64_t dirty_max_bytes;         /* the most that was dirty */
+	uint64_t background_thresh_bytes; /* above this its flusher writes */
+	uint64_t dirty_thresh_bytes;      /* its writers stop here */
+	uint64_t cached_bytes;            /* in folios that it brought into the cache */
+	uint64_t dirtied_bytes;           /* total, in pages newly dirtied */
+	uint64_t written_bytes;           /* total, in pages written */
+	uint64_t throttle_sleeps;         /* total */
+	uint64_t throttle_sleep_ns;       /* total */
+};
+
+/* Fills *out, as much of it as out->size says. -EINVAL as of sluice_stats(). */
+SLUICE_API int sluice_tenant_stats(struct sluice *c, struct sluice_tenant *t,
+				   struct sluice_tenant_stats *out);
 
 /* --- opening files --- */
 
@@ -351,6 +452,11 @@ SLUICE_API ssize_t sluice_pwrite(struct sluice_file *f, const void *buf, size_t 
 /* The same from the pieces of `iov`. -EINVAL also: iov_count is not 0..1024. */
 SLUICE_API ssize_t sluice_pwritev(struct sluice_file *f, const struct iovec *iov, int iov_count,
 				  uint64_t offset, unsigned flags);
+
+/* The same for a tenant; NULL: for nobody in particular. */
+SLUICE_API ssize_t sluice_pwritev_for(struct sluice_file *f, struct sluice_tenant *t,
+				      const struct iovec *iov, int iov_count, uint64_t offset,
+				      unsigned flags);
 
 /*
  * Writes at the end of the file; appends never overlap, and each is in one piece. *offset (may be

@@ -94,8 +94,11 @@ int arena_init(struct arena *a, const struct arena_config *config)
 			goto no_memory;
 	if (frameset_init(&a->stuck, max))
 		goto no_memory;
-	if (config->contents &&
-	    memory_init(&a->ram, (u64)frames << PAGE_SHIFT, (u64)max << PAGE_SHIFT, config->huge))
+	if (config->memory)
+		memory_adopt(&a->ram, config->memory, (u64)frames << PAGE_SHIFT,
+			     (u64)max << PAGE_SHIFT, config->huge);
+	else if (config->contents && memory_init(&a->ram, (u64)frames << PAGE_SHIFT,
+						 (u64)max << PAGE_SHIFT, config->huge))
 		goto no_memory;
 	a->memory = a->ram.base;
 	join_range(a, 0, frames);

@@ -78,6 +78,7 @@ struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order)
 	assert(!f->lru_next && !f->lru_prev);
 	folio_put(f->frame, frame);
 	folio_put(f->order, (u8)order);
+	f->tenant = 0;
 	atomic_store_explicit(&f->uses, 0, memory_order_relaxed);
 	atomic_store_explicit(&f->pins, 1, memory_order_relaxed);
 	return f;

@@ -115,12 +115,15 @@ static int punch(struct inode *inode, u64 offset, u64 end)
 	end = min_u64(end, size);
 	if (first > stop) /* within one page */
 		return zero_edge(inode, offset, end);
+	inode_promise_zeros(inode, first << PAGE_SHIFT, stop << PAGE_SHIFT);
 	rc = punch_pages(inode, first, stop);
 	if (!rc)
 		rc = zero_edge(inode, offset, min_u64(first << PAGE_SHIFT, end));
 	if (!rc && stop << PAGE_SHIFT < end)
 		rc = zero_edge(inode, stop << PAGE_SHIFT, end);
-	return rc ? rc : keep_length(inode);
+	rc = rc ? rc : keep_length(inode);
+	inode_promise_kept(inode);
+	return rc;
 }
 
 /* Room for the range, in whole blocks; below the size only what is a hole needs any. */

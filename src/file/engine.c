@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine as a whole: made of a cache and its writeback, it owns the inodes. */
 #include "file/inner.h"
+#include "file/tenant.h"
 #include "writeback/position.h"
 #include <errno.h>
 #include <stdio.h>
@@ -73,7 +74,8 @@ int engine_create(const struct engine_config *c, struct engine **out)
 				      .huge_pages = c->huge_pages,
 				      .reclaim = c->policy.reclaim,
 				      .shed = c->policy.pinned == PINNED_SHED,
-				      .forgets = c->policy.errors == ERRORS_LINUX };
+				      .forgets = c->policy.errors == ERRORS_LINUX,
+				      .persist = c->persist };
 	struct vm_limits vm = limits_from(&c->vm);
 	struct engine *e;
 	int rc;
@@ -276,6 +278,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 		.debt = ledger_level(l, LEVEL_DEBT),
 		.in_flight = ledger_level(l, LEVEL_IN_FLIGHT),
 		.pinned = ledger_level(l, LEVEL_PINNED),
+		.drop = ledger_level(l, LEVEL_DROP),
 		.memory = cache_size(&e->cache),
 		.cached = cache_pages(&e->cache),
 		.free = arena_free_frames(&e->cache.arena),
@@ -284,6 +287,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 		.dirty_max = ledger_peak(l, by_folio ? LEVEL_FOLIO_DIRTY : LEVEL_DEBT),
 		.debt_max = ledger_peak(l, LEVEL_DEBT),
 		.pinned_max = ledger_peak(l, LEVEL_PINNED),
+		.drop_max = ledger_peak(l, LEVEL_DROP),
 		.charged = account_dirtied(p, l),
 		.written = account_written(p, l),
 		.cancelled =
@@ -317,11 +321,16 @@ u64 engine_drop_caches(struct engine *e)
 	mutex_lock(&e->inodes_lock);
 	list_for_each (n, &e->inodes) {
 		struct inode *inode = list_entry(n, struct inode, all);
+		bool gone;
 
 		spin_lock(&inode->m.tree_lock);
-		if (!inode->m.pages) /* Linux drops the inode, and with it where a pass stopped */
+		/* Linux drops the inode, and with it where a pass stopped */
+		gone = !inode->m.pages;
+		if (gone)
 			inode->m.write_cursor = 0;
 		spin_unlock(&inode->m.tree_lock);
+		if (gone && unlikely(writeback_tenants(&e->all)))
+			inode_unsettle(inode);
 	}
 	mutex_unlock(&e->inodes_lock);
 	return dropped;
@@ -343,7 +352,8 @@ bool engine_audit(struct engine *e, char *why, size_t why_size)
 		pages += folio_get(inode->m.pages);
 	}
 	mutex_unlock(&e->inodes_lock);
-	return ok && cache_audit(&e->cache, &sum, pages, why, why_size);
+	return ok && cache_audit(&e->cache, &sum, pages, why, why_size) &&
+	       engine_audit_tenants(e, why, why_size);
 }
 
 void engine_task_exit(struct engine *e)

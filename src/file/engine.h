@@ -24,14 +24,17 @@ struct vm_settings {
 };
 void vm_settings_init(struct vm_settings *vm); /* Linux's defaults; 100 ms and 10 s */
 
+struct persist;
+
 struct engine_config {
 	u64 memory_bytes;     /* page cache memory: free pages and cached ones */
 	u64 max_memory_bytes; /* to which engine_resize() may let it grow; 0: memory_bytes */
 	u64 reserve_bytes;    /* of it, what the limits do not count (totalreserve_pages) */
 	bool contents;        /* keep the bytes */
 	enum huge_pages huge_pages;
-	bool register_memory; /* lock it, and make it known to the devices' io_uring */
-	enum fs_kind fs;      /* under all files; in the simulated world only, past FS_NONE */
+	bool register_memory;    /* lock it, and make it known to the devices' io_uring */
+	struct persist *persist; /* keep the bytes there, to outlive the process; or NULL */
+	enum fs_kind fs;         /* under all files; in the simulated world only, past FS_NONE */
 	struct policy policy;
 	struct vm_settings vm;
 };
@@ -41,13 +44,14 @@ struct engine_stats {
 	/* levels, pages */
 	u64 dirty, writeback;        /* as the policy's accounting charges them */
 	u64 debt, in_flight, pinned; /* always both ledgers */
+	u64 drop;                    /* of the debt, what goes once it is written (DONTCACHE) */
 	u64 memory;                  /* the size of the cache */
 	u64 cached, free;
 	u64 cached_of_order[ARENA_ORDERS]; /* of those cached, by the order of their folio */
 	u64 background_thresh, thresh, dirty_limit;
 	u64 freerun, setpoint; /* up to where nobody is throttled; where dirty settles */
 	/* largest levels since engine_stats_reset(), pages */
-	u64 dirty_max, debt_max, pinned_max;
+	u64 dirty_max, debt_max, pinned_max, drop_max;
 	/* totals since engine_create(), pages */
 	u64 charged, written, cancelled;  /* as the policy's accounting counts them */
 	u64 pages_dirtied, pages_written; /* pages with a newly dirtied / a written block */

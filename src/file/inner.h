@@ -7,7 +7,7 @@
 #include "cache/state.h"
 #include "file/buffers.h"
 #include "file/file.h"
-#include "writeback/wb.h"
+#include "writeback/tenant.h"
 #include <errno.h>
 
 #define FILE_MAX_BYTES STORE_SIZE_MAX /* what the cache takes, the device can hold */
@@ -33,9 +33,7 @@ struct file {
 	struct readahead ra;
 	u32 error_since;      /* the failures it was told of; see error_seq.h */
 	_Atomic bool noreuse; /* reads do not count as use */
-	/* of the stream of writes with DONTCACHE: the first page that may still be dirty, and the
-	 * byte after the last one written; hints */
-	_Atomic u64 drop_from, drop_end;
+	_Atomic u64 tenant;   /* whom its writes are for, as tenant_word(); 0: the thread's */
 };
 
 #define FILE_IO_ALL ((unsigned)(FILE_IO_NOWAIT | FILE_IO_DSYNC | FILE_IO_DONTCACHE))
@@ -81,6 +79,7 @@ static inline struct readahead_limits limits_for(struct inode *inode)
 		.eof_page = pages_of(size_now(inode)),
 		.io_pages = inode->wb->io_pages,
 		.file_order = inode_policy(inode)->readahead == READAHEAD_FILE_ORDER,
+		.congested = device_is_congested(inode->wb->device),
 	};
 }
 
@@ -117,6 +116,19 @@ static inline int lock_inode(struct inode *inode, unsigned flags)
 		return -EAGAIN;
 	return 0;
 }
+
+/* --- survive.c; all do nothing where nothing is to outlive the process */
+
+void inode_note_size(struct inode *inode, u64 size_bytes);
+/*
+ * Around a change of the file that throws accepted data away: it counts as made from the first on,
+ * whatever becomes of us. The inode is locked alone.
+ */
+void inode_promise_size(struct inode *inode, u64 size_bytes);
+void inode_promise_zeros(struct inode *inode, u64 from, u64 to);
+void inode_promise_kept(struct inode *inode);
+/* The end of the inode, which is clean. */
+void inode_forget_survival(struct inode *inode);
 
 /* Sets the size of an inode that is locked alone, here and for its store's tail. */
 void inode_set_size(struct inode *inode, u64 size_bytes);

@@ -5,12 +5,14 @@
 
 #include "file/path.h"
 #include "lib/config.h"
+#include "lib/survival.h"
 #include "sluice.h"
 #include "writeback/wb.h"
 
 struct sluice {
 	struct world world; /* of its flushers: real, with the HZ that threads have by default */
 	struct lib_config config;
+	struct lib_survival survival;
 	struct device *device;
 	struct engine *engine;
 	struct path_table *paths;

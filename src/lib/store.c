@@ -88,8 +88,12 @@ static int make(struct sluice *c, struct lib_store *s)
 		store_destroy(store);
 		return rc;
 	}
-	s->inode = inode;
-	return 0;
+	rc = s->ops.write ? inode_survive_as_store(inode) : 0;
+	if (rc)
+		inode_destroy(inode);
+	else
+		s->inode = inode;
+	return rc;
 }
 
 static struct lib_store *find(struct sluice *c, const void *ctx)

@@ -52,6 +52,7 @@ static const char *const reasons[] = {
 	[WB_REASON_VMSCAN] = "vmscan",
 	[WB_REASON_SYNC] = "sync",
 	[WB_REASON_PERIODIC] = "periodic",
+	[WB_REASON_DONTCACHE] = "dontcache",
 };
 
 const char *trace_name(u32 kind)
