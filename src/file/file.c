@@ -18,7 +18,7 @@ int file_open(struct inode *inode, unsigned flags, struct file **out)
 	f->inode = inode;
 	f->flags = flags;
 	f->plain = !(flags & (FILE_DIRECT | FILE_NO_READ)) && inode->m.cache->config.contents &&
-		   inode_policy(inode)->write_lock == WRITE_LOCK_FOLIO;
+		   inode_policy(inode)->write_lock == WRITE_LOCK_FOLIO && !world_is_sim();
 	atomic_init(&f->noreuse, false);
 	mutex_init(&f->ra_lock, RANK_INVALIDATE);
 	readahead_init(&f->ra, inode->wb->ra_pages);

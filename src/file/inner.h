@@ -28,7 +28,7 @@ struct engine {
 struct file {
 	struct inode *inode;
 	unsigned flags;
-	bool plain;           /* buffered, readable, with contents, its readers take no lock */
+	bool plain; /* buffered, readable, with contents, its readers take no lock, real */
 	struct mutex ra_lock; /* protects ra and error_since */
 	struct readahead ra;
 	u32 error_since;      /* the failures it was told of; see error_seq.h */
