@@ -99,23 +99,30 @@ static inline bool holds(struct folio *f, const struct mapping *m, u64 page, str
 	return !((page ^ at->first) >> order);
 }
 
-/* In a read section. */
+/* The folio of a page, whose leaf that is: by the guess, or by its slot. In a read section. */
+static inline __attribute__((always_inline)) bool
+find_in(const struct mapping *m, const struct leaf *leaf, u64 page, struct found *at)
+{
+	u32 id;
+
+	if (likely(holds(guess_folio(m, page), m, page, at)))
+		return true;
+	id = index_load(&leaf->folio[page % LEAF_PAGES]);
+	return id && holds(&m->cache->folios[id], m, page, at);
+}
+
+/* The same for those who want to read its bytes. */
 static inline __attribute__((always_inline)) bool find(const struct mapping *m, u64 page,
 						       struct found *at)
 {
 	const struct leaf *leaf = index_find(&m->index, page);
-	unsigned slot = page % LEAF_PAGES;
-	u32 id;
 
 	if (!leaf)
 		return false;
 	at->leaf = leaf;
 	at->first_guess = folio_get(m->frames) + (u32)page;
-	at->guess = folio_get(leaf->frames) + slot;
-	if (likely(holds(guess_folio(m, page), m, page, at)))
-		return true;
-	id = index_load(&leaf->folio[slot]);
-	return id && holds(&m->cache->folios[id], m, page, at);
+	at->guess = folio_get(leaf->frames) + page % LEAF_PAGES;
+	return find_in(m, leaf, page, at);
 }
 
 /* Whether what a read wants of a folio can be had as it is. In a read section. */
@@ -136,13 +143,6 @@ static bool is_readable(struct inode *inode, const struct found *at, u64 positio
 	return m->block_shift && blocks_are(m, BLOCK_UPTODATE, position / inode->block_bytes,
 					    div_roundup(stop, inode->block_bytes));
 }
-
-/*
- * Keeps the compiler from choosing between two values without a branch, and from taking one for
- * another that it has just found equal: the processor shall go on with the likely one
- * instead of waiting for what that was compared with.
- */
-#define BRANCH(value) __asm__("" : "+r"(value))
 
 /*
  * Where the bytes are; NULL if nobody keeps them. If a guess was right, that is an address which
@@ -286,8 +286,22 @@ static bool may_write(struct inode *inode, const struct folio *f, u64 position, 
 	if (atomic_load_explicit(&inode->lock.word, memory_order_relaxed) &
 	    (RWSEM_EXCLUSIVE | RWSEM_WAITERS))
 		return false;
-	return position + bytes <= size_now(inode) &&
+	if (position + bytes > size_now(inode))
+		return false;
+	return !((position | bytes) % PAGE_SIZE) ||
 	       edges_valid(inode, position, min_u64(position + bytes, folio_end(f) << PAGE_SHIFT));
+}
+
+/* Whether all blocks of [position, stop) are dirty; `leaf` covers the first. */
+static bool is_dirty(struct inode *inode, const struct leaf *leaf, u64 position, u64 stop)
+{
+	u64 page = position >> PAGE_SHIFT, end = pages_of(stop);
+
+	if (!inode->m.block_shift && page / LEAF_PAGES == (end - 1) / LEAF_PAGES)
+		return !(~index_load(&leaf->tag[TAG_DIRTY]) &
+			 bits_mask(page % LEAF_PAGES, (u32)(end - page)));
+	return blocks_are(&inode->m, BLOCK_DIRTY, position / inode->block_bytes,
+			  div_roundup(stop, inode->block_bytes));
 }
 
 /* Has a line fetched for writing at once, and not for reading first. */
@@ -300,24 +314,30 @@ static inline void fetch_to_write(const void *at)
 #endif
 }
 
+void hit_expect(const struct inode *inode, u64 position)
+{
+	fetch_to_write(guess_folio(&inode->m, position >> PAGE_SHIFT));
+}
+
 struct folio *hit_lock(struct inode *inode, u64 position, u64 bytes, bool *dirty)
 {
 	struct mapping *m = &inode->m;
+	u64 page = position >> PAGE_SHIFT;
+	const struct leaf *leaf;
 	struct folio *f = NULL;
 	struct found at;
 	bool ok;
 
-	fetch_to_write(guess_folio(m, position >> PAGE_SHIFT));
 	world_read_begin();
-	if (find(m, position >> PAGE_SHIFT, &at) && folio_trylock(at.folio)) {
+	leaf = index_find(&m->index, page);
+	/* taking a lock lets nothing pass before it is taken: what is needed then is fetched now */
+	__builtin_prefetch(leaf, 0);
+	if (leaf && find_in(m, leaf, page, &at) && folio_trylock(at.folio)) {
 		f = at.folio;
 		ok = may_write(inode, f, position, bytes);
-		if (ok) {
-			u64 stop = min_u64(position + bytes, folio_end(f) << PAGE_SHIFT);
-
-			*dirty = blocks_are(m, BLOCK_DIRTY, position / inode->block_bytes,
-					    div_roundup(stop, inode->block_bytes));
-		}
+		if (ok)
+			*dirty = is_dirty(inode, leaf, position,
+					  min_u64(position + bytes, folio_end(f) << PAGE_SHIFT));
 		/* where there may be holes, what is clean may have no room */
 		if (!ok ||
 		    (!*dirty && atomic_load_explicit(&inode->sparse, memory_order_relaxed))) {

@@ -274,6 +274,11 @@ void throttle_charge(struct writeback *all, u32 pages);
  * The poll before each step of a write: may sleep. With `nowait` -EAGAIN instead of a sleep.
  */
 int throttle_poll(struct wb *wb, bool nowait);
+/*
+ * Whether the poll may be left out because the task has dirtied nothing since its last one. Real
+ * world only: in the simulated one each poll counts as it does in Linux.
+ */
+bool throttle_owes_nothing(const struct wb *wb);
 /* Before the first write: threads that end by themselves leave their unpaid pages to others. */
 int throttle_init(void);
 /* A task that dirtied pages ends. */
