@@ -42,7 +42,7 @@ enum {
 	LOCAL_DIRTIED,
 	LOCAL_INTERVAL,
 	LOCAL_PAUSED_WHEN,
-	LOCAL_POLLED /* LOCAL_DIRTIED as it was when the last poll ended */
+	LOCAL_POLLED = 4 /* LOCAL_DIRTIED as it was when the last poll ended; 3: ledger/tenant.c */
 };
 
 /* What a task owes; a view of its local words. */
