@@ -57,6 +57,8 @@ static void check_blocks(struct audit *a, struct leaf *leaf, unsigned i)
 		fault(a, leaf->first + i, "writeback bit differs from its blocks");
 	if (bit(leaf->tag[TAG_FAILED], i) && !dirty && !flying)
 		fault(a, leaf->first + i, "failed, but neither dirty nor in flight");
+	if (bit(leaf->tag[TAG_DROP], i) && !dirty)
+		fault(a, leaf->first + i, "to be dropped once it is written, but not dirty");
 }
 
 /* Adds one folio to the sums. */
@@ -88,6 +90,10 @@ static void count_folio(struct audit *a, struct folio *f)
 	a->sum.level[LEVEL_FOLIO_DIRTY] += dirty ? n : 0;
 	a->sum.level[LEVEL_FOLIO_WRITEBACK] += flying ? n : 0;
 	a->sum.level[LEVEL_PINNED] += dirty || flying ? n : 0;
+	if (atomic_load(&f->flags) & FOLIO_DROP) {
+		a->sum.level[LEVEL_DROP] += dirty;
+		a->sum.level[LEVEL_FOLIO_DROP] += dirty ? n : 0;
+	}
 }
 
 /* Every tagged page must be found through the summaries, and be present. */
@@ -153,6 +159,7 @@ bool mapping_audit(struct mapping *m, struct ledger *sum, char *why, size_t why_
 		fault(&a, m->in_flight, "pages in flight are miscounted (count kept)");
 	check_tag(&a, TAG_DIRTY, (u64)a.sum.level[LEVEL_DEBT]);
 	check_tag(&a, TAG_WRITEBACK, (u64)a.sum.level[LEVEL_IN_FLIGHT]);
+	check_tag(&a, TAG_DROP, (u64)a.sum.level[LEVEL_DROP]);
 	check_tag(&a, TAG_TOWRITE, 0);
 	check_tag(&a, TAG_FAILED, 0);
 	if (index_tagged(&m->index, TAG_FAILED) != (m->error != 0))

@@ -15,7 +15,7 @@
 #include "cache/index.h"
 #include "cache/reclaim.h"
 #include "device/device.h"
-#include "ledger/ledger.h"
+#include "ledger/tenant.h"
 
 enum lru_list { LRU_INACTIVE, LRU_ACTIVE, LRU_LISTS };
 
@@ -68,13 +68,16 @@ struct cache {
 
 	/* Reclaim found only dirty folios; set once before use, may be NULL. */
 	void (*need_writeback)(struct cache *c);
-	void *owner;          /* of the hook */
+	/* Asked by who waits for memory: true if that may have no end. Likewise. */
+	bool (*waits_in_vain)(struct cache *c);
+	void *owner;          /* of the hooks */
 	_Atomic u32 progress; /* bumped when pages become reclaimable; waiters park on it */
 	_Atomic u32 waiters;
-	_Atomic u64 failures;    /* writes to devices that failed, ever, of all mappings */
-	_Atomic u32 ios;         /* under way that nobody waits for; see fill.c */
-	_Atomic u64 mappings;    /* ever made */
-	_Atomic u64 read_misses; /* pages that reads found neither cached nor valid */
+	_Atomic u64 failures;            /* writes to devices that failed, ever, of all mappings */
+	_Atomic u32 ios;                 /* under way that nobody waits for; see fill.c */
+	_Atomic u64 mappings;            /* ever made */
+	_Atomic u64 read_misses;         /* pages that reads found neither cached nor valid */
+	struct tenants *_Atomic tenants; /* NULL until there is one */
 };
 
 /* What the layer above wants to know of a mapping; called with its tree_lock held. */
@@ -83,6 +86,8 @@ struct mapping_ops {
 	void (*launched)(struct mapping *m);
 	/* Pages landed: e is what that entered; `last`: none is in flight any more. */
 	void (*landed)(struct mapping *m, const struct ledger_entry *e, bool last);
+	/* ... what of them was a tenant's own, and is not in that e: ownership by page. */
+	void (*tenant_landed)(struct mapping *m, struct tenant *t, const struct ledger_entry *e);
 };
 
 #define MAPPING_BOOKS 3
@@ -94,6 +99,7 @@ struct mapping {
 	const struct mapping_ops *ops; /* NULL: nobody wants to know */
 	u32 block_shift;               /* log2 of blocks per page, 0..3 */
 	u32 max_order;                 /* largest folio, 0..9 */
+	u32 device;                    /* its number, of the books that tenants have there */
 	u32 persist_file; /* its number in cache.config.persist; set before anything is dirty */
 
 	struct spinlock tree_lock; /* protects everything below and all page states */
@@ -107,6 +113,8 @@ struct mapping {
 	u64 failures;             /* writes to the device that failed, ever */
 	_Atomic u32 error_seq;    /* what failed, in a cache that forgets; see error_seq.h */
 	int error; /* of the first write-out that failed; 0: no page has the failed tag */
+	/* where folios are that should have gone when they landed; end 0: nowhere */
+	u64 missed_first, missed_end;
 	struct ledger ledger;
 	struct ledger *books[MAPPING_BOOKS]; /* the mapping's own, its device's, the cache's */
 };
@@ -218,6 +226,9 @@ void mapping_drop(struct folio *f);
  * has locked it or holds it. With the tree_lock held.
  */
 bool mapping_drop_landed(struct mapping *m, struct folio *f);
+/* Notes one that could not go, with the tree_lock held; takes those that can go now out. */
+void mapping_note_missed(struct mapping *m, const struct folio *f);
+void mapping_drop_missed(struct mapping *m);
 /*
  * Takes out all folios that lie in [first, end) pages as a whole, are clean and not in
  * flight, and that nobody has locked or holds. Returns the pages that went; *folios how many.

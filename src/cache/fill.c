@@ -63,13 +63,13 @@ int fill_folio(struct fill *fill, u64 page, unsigned order, u32 flags)
 	if (!f)
 		return -ENOMEM;
 	folio_lock(f);
+	atomic_fetch_or_explicit(&f->flags, flags, memory_order_relaxed);
 	rc = mapping_add(m, f, page);
 	if (rc) {
 		folio_unlock(f);
 		folio_unpin(m->cache, f);
 		return rc;
 	}
-	atomic_fetch_or_explicit(&f->flags, flags, memory_order_relaxed);
 	world_spend(COST_ALLOC, 1);
 	world_spend(COST_PAGE, folio_pages(f));
 	if (fill->pages && fill->first_page + fill->pages != page)

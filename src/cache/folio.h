@@ -22,6 +22,7 @@
 
 #include "base/types.h"
 #include "world/epoch.h"
+#include "world/world.h"
 #include <stdatomic.h>
 
 struct cache;
@@ -33,7 +34,8 @@ enum folio_flags {
 	FOLIO_ACTIVE = 1 << 2,  /* is on the active list */
 	FOLIO_MARK = 1 << 3,    /* reading it starts the next readahead window */
 	FOLIO_RECLAIM = 1 << 4, /* reclaim met it dirty: goes first once it is written */
-	FOLIO_DROP = 1 << 5,    /* nobody but who made it wants it: goes when done with */
+	/* nobody but who made it wants it: goes when done with; cleared under its tree_lock */
+	FOLIO_DROP = 1 << 5,
 };
 
 #define FOLIO_HOT 2 /* uses: it belongs on the active list */
@@ -49,6 +51,7 @@ struct folio {
 	u8 order;        /* changes under the tree_lock and the lru_lock, with the folio locked */
 	_Atomic u8 uses; /* since reclaim looked, up to FOLIO_HOT; one in a race may be lost */
 	u32 lru_next, lru_prev; /* cache.lru_lock */
+	u16 tenant;             /* whose memory it is; see owner.h; under the tree_lock */
 };
 
 static_assert(sizeof(struct folio) == 40, "descriptor memory is bounded by design");
@@ -122,7 +125,8 @@ void folio_zero_racy(void *to, size_t length);
 /*
  * Allocates a folio of `order`, not in any mapping, unlocked, with one pin. Reclaims if
  * need be; above order 0 it gives up early and returns NULL, at order 0 it waits for
- * memory and returns NULL only when there is no descriptor memory to be had.
+ * memory and returns NULL only when there is no descriptor memory to be had, or when most of the
+ * cache is dirty data that nobody can write.
  */
 struct folio *folio_alloc(struct cache *c, unsigned order);
 /* The same for those who hold what others wait for: gives up early at order 0 too. */
@@ -152,8 +156,7 @@ void folio_wake(struct folio *f);
 /* Whether it was made to be dropped, and nobody has used it otherwise since. */
 static inline bool folio_is_to_drop(const struct folio *f)
 {
-	return atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_DROP &&
-	       !atomic_load_explicit(&f->uses, memory_order_relaxed);
+	return atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_DROP;
 }
 
 /* Notes a use: cheap, and without a store when there is nothing to note. */
@@ -161,8 +164,11 @@ static inline void folio_mark_accessed(struct folio *f)
 {
 	u8 uses = atomic_load_explicit(&f->uses, memory_order_relaxed);
 
-	if (uses < FOLIO_HOT)
-		atomic_store_explicit(&f->uses, (u8)(uses + 1), memory_order_relaxed);
+	if (uses >= FOLIO_HOT)
+		return;
+	atomic_store_explicit(&f->uses, (u8)(uses + 1), memory_order_relaxed);
+	if (uses + 1 == FOLIO_HOT)
+		world_spend(COST_ACTIVATE, 1);
 }
 
 /* Whether it is hot; if so, leaves it `uses`. */

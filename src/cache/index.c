@@ -64,6 +64,8 @@ static void free_level(void *node, u32 height)
 		for (unsigned i = 0; i < 64; i++)
 			if (n->child[i])
 				free_level(n->child[i], height - 1);
+	} else {
+		free(((struct leaf *)node)->owners);
 	}
 	free(node);
 }

@@ -27,6 +27,7 @@ enum index_tag {
 	TAG_WRITEBACK, /* being written */
 	TAG_TOWRITE,   /* was dirty when a sync began */
 	TAG_FAILED,    /* its last write-out failed: it is dirty or in flight */
+	TAG_DROP,      /* dirty, in a folio that goes once it is written */
 	TAG_MAX
 };
 
@@ -43,6 +44,10 @@ struct index_node {
 	void *child[64];  /* nodes, or leaves in the lowest inner level */
 };
 
+struct leaf_owners {
+	u16 id[2][LEAF_PAGES]; /* [enum owner_of] */
+};
+
 struct leaf {
 	u64 uptodate; /* every block of the page is valid */
 	/*
@@ -51,7 +56,9 @@ struct leaf {
 	 * slot and the descriptor before he can ask for the bytes.
 	 */
 	u32 frames;
+	u16 owner[2]; /* whose all pages are that are dirty, or in flight; see owner.h */
 	u64 tag[TAG_MAX];
+	struct leaf_owners *owners; /* where they are several tenants': page by page; else NULL */
 	union {
 		struct {
 			u64 first;                 /* its first page: a multiple of 64 */

@@ -4,6 +4,7 @@
  * slots of all its pages, so a lookup is one walk and one load; its state words
  * start clean and invalid.
  */
+#include "cache/owner.h"
 #include "cache/state.h"
 #include <errno.h>
 
@@ -133,6 +134,8 @@ int mapping_add(struct mapping *m, struct folio *f, u64 index)
 		folio_change_end(f);
 		folio_put(m->pages, m->pages + folio_pages(f));
 		folio_pin(f);
+		if (unlikely(tenants_in(m->cache)))
+			owner_adopt(m->cache, f);
 		lru_add(m->cache, f);
 	}
 	spin_unlock(&m->tree_lock);
@@ -172,6 +175,8 @@ static void remove_locked(struct mapping *m, struct folio *f)
 	assert(m->pages >= folio_pages(f));
 	folio_put(m->pages, m->pages - folio_pages(f));
 	lru_del(m->cache, f);
+	if (unlikely(tenants_in(m->cache)))
+		owner_leave(m->cache, f);
 	folio_put(f->mapping, NULL);
 	folio_unpin(m->cache, f);
 }
@@ -237,6 +242,31 @@ void mapping_drop(struct folio *f)
 bool mapping_drop_landed(struct mapping *m, struct folio *f)
 {
 	return remove_idle(m, f);
+}
+
+void mapping_note_missed(struct mapping *m, const struct folio *f)
+{
+	m->missed_first = m->missed_end ? min_u64(m->missed_first, f->index) : f->index;
+	m->missed_end = max_u64(m->missed_end, folio_end(f));
+}
+
+void mapping_drop_missed(struct mapping *m)
+{
+	u64 page, end;
+
+	spin_lock(&m->tree_lock);
+	page = m->missed_first;
+	end = m->missed_end;
+	m->missed_first = m->missed_end = 0;
+	while (index_next(&m->index, TAG_PRESENT, page, &page) && page < end) {
+		struct leaf *leaf = index_leaf(&m->index, page);
+		struct folio *f = &m->cache->folios[leaf->folio[page % LEAF_PAGES]];
+
+		page = folio_end(f);
+		if (folio_is_to_drop(f))
+			remove_idle(m, f);
+	}
+	spin_unlock(&m->tree_lock);
 }
 
 u64 mapping_evict_range(struct mapping *m, u64 first, u64 end, u64 *folios)

@@ -200,5 +200,6 @@ void readahead_mark(struct mapping *m, struct readahead *ra, const struct readah
 		align_end(ra, max);
 	}
 	ra->async_size = ra->size;
-	read_window(m, ra, l, wanted_order(m, ra, l, order));
+	if (!l->congested)
+		read_window(m, ra, l, wanted_order(m, ra, l, order));
 }

@@ -25,6 +25,7 @@ struct readahead_limits {
 	bool file_order; /* the flavour */
 	bool nowait;     /* not for memory */
 	u32 folio_flags; /* of the folios made */
+	bool congested;  /* the device: leave out windows ahead of need */
 };
 
 void readahead_init(struct readahead *ra, u32 ra_pages);

@@ -12,7 +12,7 @@
  *
  * Caller's duty: the folio is locked, and only the cache and the caller hold it.
  */
-#include "cache/cache.h"
+#include "cache/owner.h"
 
 /* How many of the pages [first, end) are dirty. With the tree_lock held. */
 static u64 count_dirty(struct mapping *m, u64 first, u64 end)
@@ -63,6 +63,7 @@ static struct folio *halve(struct mapping *m, struct folio *f, u64 page, u32 *re
 	while (!folio_trylock(other))
 		;
 	folio_put(other->mapping, m);
+	other->tenant = f->tenant;
 	folio_put(other->index, upper ? f->index : f->index + half);
 	atomic_fetch_or(&other->flags, flags & FOLIO_DROP);
 	atomic_store(&other->uses, atomic_load(&f->uses));
@@ -82,17 +83,26 @@ static struct folio *halve(struct mapping *m, struct folio *f, u64 page, u32 *re
 	return other;
 }
 
-/* Enters that a split freed `relief` pages from their dirty neighbours. */
-static void post_relief(struct mapping *m, u32 relief)
+/* Enters that a split of f freed `relief` pages from their dirty neighbours. */
+static void post_relief(struct mapping *m, struct folio *f, u32 relief)
 {
 	struct ledger_entry e = { 0 };
+	struct bill b;
 
 	if (!relief)
 		return;
 	e.level[LEVEL_FOLIO_DIRTY] = -(s32)relief;
 	e.level[LEVEL_PINNED] = -(s32)relief;
 	e.total[TOTAL_FOLIO_CANCELLED] = relief;
-	ledger_post_all(m->books, MAPPING_BOOKS, &e, &m->cache->books_lock);
+	if (folio_is_to_drop(f))
+		e.level[LEVEL_FOLIO_DROP] = -(s32)relief;
+	bill_begin(&b, m);
+	if (likely(!b.tenants)) {
+		ledger_post_all(m->books, MAPPING_BOOKS, &e, &m->cache->books_lock);
+		return;
+	}
+	bill_folio(&b, f, NULL, &e);
+	bill_post(&b, &e);
 }
 
 /* Whether nobody but the caller knows where its bytes are. */
@@ -125,7 +135,7 @@ struct folio *folio_split(struct folio *f, u64 page, unsigned order, bool dirty_
 			break;
 		folio_unlock(other);
 	}
-	post_relief(m, relief);
+	post_relief(m, f, relief);
 	spin_unlock(&m->tree_lock);
 	ok = ok && f->order == order;
 	if (ok)
@@ -158,7 +168,7 @@ struct folio *folio_shed(struct folio *f, u64 page)
 	spin_lock(&m->tree_lock);
 	if (is_own(m, f))
 		shed(m, f, page, &relief);
-	post_relief(m, relief);
+	post_relief(m, f, relief);
 	spin_unlock(&m->tree_lock);
 	if (f->order != order)
 		count_split(m->cache, true);

@@ -16,185 +16,18 @@
  *	pinned(f) = dirty(f) or writeback(f); each folio-wise level is the sum of
  *	folio_pages(f) over the folios for which the predicate holds.
  */
-#include "cache/state.h"
+#include "cache/cursor.h"
 #include "cache/owed.h"
+#include "cache/owner.h"
 
-/* Walks the blocks [at, end) word by word. */
-struct cursor {
-	struct index *ix;
-	u64 at, end;
-	struct leaf *leaf;
-	u32 word;
-	u64 mask; /* of blocks in the word */
-};
-
-static struct cursor cursor_over(struct mapping *m, u64 first_block, u64 count)
+static void post(struct bill *b, const struct ledger_entry *e)
 {
-	return (struct cursor){ .ix = &m->index, .at = first_block, .end = first_block + count };
-}
+	struct mapping *m = b->m;
 
-static bool cursor_next(struct cursor *c)
-{
-	u32 shift = c->ix->block_shift, bit, n;
-	u64 local;
-
-	if (c->at >= c->end)
-		return false;
-	c->leaf = index_leaf(c->ix, c->at >> shift);
-	assert(c->leaf);
-	local = c->at - (c->leaf->first << shift);
-	c->word = (u32)(local / 64);
-	bit = local % 64;
-	n = (u32)min_u64(64 - bit, c->end - c->at);
-	c->mask = bits_mask(bit, n);
-	c->at += n;
-	return true;
-}
-
-static u64 *cursor_word(const struct cursor *c, enum block_state state)
-{
-	return &leaf_blocks(c->leaf, state, c->ix->block_shift)[c->word];
-}
-
-/* The pages, as bits of the leaf, that have any of these blocks of the cursor's word. */
-static u64 cursor_pages(const struct cursor *c, u64 blocks)
-{
-	u32 shift = c->ix->block_shift, pages = 64u >> shift;
-	u64 out = 0;
-
-	if (!shift)
-		return blocks;
-	for (u32 i = 0; i < pages; i++)
-		if (blocks >> (i << shift) & bits_mask(0, 1u << shift))
-			out |= 1ull << i;
-	return out << (c->word * pages);
-}
-
-static struct cursor folio_cursor(struct folio *f)
-{
-	u32 shift = f->mapping->block_shift;
-
-	return cursor_over(f->mapping, (u64)f->index << shift, (u64)folio_pages(f) << shift);
-}
-
-static void assert_in_folio(const struct folio *f, u64 first_block, u64 count)
-{
-	u32 shift = f->mapping->block_shift;
-
-	assert(count && first_block >= (u64)f->index << shift);
-	assert(first_block + count <= folio_end(f) << shift);
-}
-
-/* Whether any page of the folio has the tag. */
-static bool folio_tagged(struct folio *f, enum index_tag tag)
-{
-	struct index *ix = &f->mapping->index;
-
-	if (f->order <= 6)
-		return index_leaf(ix, f->index)->tag[tag] &
-		       bits_mask(f->index % 64, folio_pages(f));
-	for (u64 page = f->index; page < folio_end(f); page += LEAF_PAGES)
-		if (index_leaf(ix, page)->tag[tag])
-			return true;
-	return false;
-}
-
-static void post(struct mapping *m, const struct ledger_entry *e)
-{
-	ledger_post_all(m->books, MAPPING_BOOKS, e, &m->cache->books_lock);
-}
-
-bool folio_is_uptodate(struct folio *f)
-{
-	u32 shift = f->mapping->block_shift;
-
-	return folio_blocks_uptodate(f, (u64)f->index << shift, folio_pages(f) << shift);
-}
-
-bool folio_is_dirty(struct folio *f)
-{
-	bool dirty;
-
-	spin_lock(&f->mapping->tree_lock);
-	dirty = folio_tagged(f, TAG_DIRTY);
-	spin_unlock(&f->mapping->tree_lock);
-	return dirty;
-}
-
-bool folio_in_writeback(struct folio *f)
-{
-	struct mapping *m = folio_get(f->mapping);
-	bool flying;
-
-	if (!m)
-		return false;
-	spin_lock(&m->tree_lock);
-	flying = f->mapping == m && folio_tagged(f, TAG_WRITEBACK);
-	spin_unlock(&m->tree_lock);
-	return flying;
-}
-
-u32 folio_dirty_pages(struct folio *f)
-{
-	struct mapping *m = f->mapping;
-	u32 pages = 0;
-
-	spin_lock(&m->tree_lock);
-	for (u64 page = f->index; page < folio_end(f); page = round_down(page, 64) + 64) {
-		u32 n = (u32)min_u64(64 - page % 64, folio_end(f) - page);
-
-		pages += bits_count(index_leaf(&m->index, page)->tag[TAG_DIRTY] &
-				    bits_mask(page % 64, n));
-	}
-	spin_unlock(&m->tree_lock);
-	return pages;
-}
-
-bool mapping_blocks_uptodate(struct mapping *m, struct folio *f, u64 first_block, u32 count)
-{
-	struct cursor c = cursor_over(m, first_block, count);
-	bool valid;
-
-	spin_lock(&m->tree_lock);
-	valid = f->mapping == m;
-	while (valid && cursor_next(&c))
-		valid = !(c.mask & ~*cursor_word(&c, BLOCK_UPTODATE));
-	spin_unlock(&m->tree_lock);
-	return valid;
-}
-
-bool folio_blocks_uptodate(struct folio *f, u64 first_block, u32 count)
-{
-	assert_in_folio(f, first_block, count);
-	return mapping_blocks_uptodate(f->mapping, f, first_block, count);
-}
-
-struct block_run folio_next_invalid(struct folio *f, u64 first_block, u32 count)
-{
-	struct mapping *m = f->mapping;
-	struct cursor c = cursor_over(m, first_block, count);
-	struct block_run run = { 0 };
-
-	assert_in_folio(f, first_block, count);
-	spin_lock(&m->tree_lock);
-	while (cursor_next(&c)) {
-		u64 invalid = c.mask & ~*cursor_word(&c, BLOCK_UPTODATE);
-		u32 word_first = bits_first(c.mask), bit;
-		u64 base = c.at - bits_count(c.mask);
-
-		if (run.count && !(invalid >> word_first & 1))
-			break; /* the run ended with the word before */
-		if (!invalid)
-			continue;
-		bit = bits_first(invalid);
-		if (!run.count)
-			run.first = base + bit - word_first;
-		run.count += bits_run(invalid, bit);
-		if (bit + bits_run(invalid, bit) <= bits_last(c.mask))
-			break;
-	}
-	spin_unlock(&m->tree_lock);
-	return run;
+	if (unlikely(b->tenants))
+		bill_post(b, e);
+	else
+		ledger_post_all(m->books, MAPPING_BOOKS, e, &m->cache->books_lock);
 }
 
 /* Marks the cursor's blocks valid, and the pages that so became valid as a whole. */
@@ -242,15 +75,26 @@ void folio_forget(struct folio *f, u64 first_block, u32 count)
 	spin_unlock(&m->tree_lock);
 }
 
-/* Makes the cursor's blocks dirty; returns how many pages that newly dirtied. */
-static u32 mark_dirty(const struct cursor *c)
+/* Makes the cursor's blocks of f dirty; returns the pages that that newly dirtied. */
+static u64 mark_dirty(const struct cursor *c, const struct folio *f)
 {
 	u64 newly = cursor_pages(c, c->mask) & ~c->leaf->tag[TAG_DIRTY];
 
 	if (c->ix->block_shift)
 		index_store(cursor_word(c, BLOCK_DIRTY), *cursor_word(c, BLOCK_DIRTY) | c->mask);
 	index_tag_set(c->leaf, TAG_DIRTY, newly);
-	return bits_count(newly);
+	if (folio_is_to_drop(f))
+		index_tag_set(c->leaf, TAG_DROP, newly);
+	return newly;
+}
+
+/* What of an entry's change of dirty pages is in a folio that is to be dropped. */
+static void enter_drop(const struct folio *f, struct ledger_entry *e, s32 pages, s32 folio_pages)
+{
+	if (!folio_is_to_drop(f))
+		return;
+	e->level[LEVEL_DROP] += pages;
+	e->level[LEVEL_FOLIO_DROP] += folio_pages;
 }
 
 struct dirtied folio_set_dirty(struct folio *f, u64 first_block, u32 count)
@@ -260,10 +104,13 @@ struct dirtied folio_set_dirty(struct folio *f, u64 first_block, u32 count)
 	struct ledger_entry e = { 0 };
 	struct dirtied d = { 0 };
 	s32 pages = (s32)folio_pages(f);
+	struct bill b;
+	u16 owner = 0;
 
 	assert_in_folio(f, first_block, count);
 	assert(folio_is_locked(f));
 	spin_lock(&m->tree_lock);
+	bill_begin(&b, m);
 	if (!folio_tagged(f, TAG_DIRTY)) {
 		d.folio_pages = (u32)pages;
 		e.level[LEVEL_FOLIO_DIRTY] = pages;
@@ -271,16 +118,26 @@ struct dirtied folio_set_dirty(struct folio *f, u64 first_block, u32 count)
 		if (!folio_tagged(f, TAG_WRITEBACK))
 			e.level[LEVEL_PINNED] = pages;
 	}
+	if (unlikely(b.tenants)) {
+		owner = owner_of_dirt(&b, f, e.level[LEVEL_PINNED] != 0);
+		bill_folio(&b, f, NULL, &e);
+	}
 	while (cursor_next(&c)) {
+		u64 newly;
+
 		mark_uptodate(&c);
-		d.pages += mark_dirty(&c);
+		newly = mark_dirty(&c, f);
+		d.pages += bits_count(newly);
+		if (unlikely(b.tenants))
+			bill_dirtied(&b, c.leaf, newly, owner);
 	}
 	assert(d.pages || !d.folio_pages);
 	owed_note(f, first_block, count);
 	if (d.pages) {
 		e.level[LEVEL_DEBT] = (s32)d.pages;
 		e.total[TOTAL_PAGES_DIRTIED] = d.pages;
-		post(m, &e);
+		enter_drop(f, &e, (s32)d.pages, (s32)d.folio_pages);
+		post(&b, &e);
 	}
 	spin_unlock(&m->tree_lock);
 	return d;
@@ -300,6 +157,7 @@ static u64 mark_clean(const struct cursor *c)
 	}
 	index_tag_clear(c->leaf, TAG_DIRTY, cleaned);
 	index_tag_clear(c->leaf, TAG_TOWRITE, cleaned);
+	index_tag_clear(c->leaf, TAG_DROP, cleaned);
 	return cleaned;
 }
 
@@ -318,13 +176,17 @@ static void cancel_dirty(struct folio *f, u64 first_block, u64 count)
 	struct ledger_entry e = { 0 };
 	s32 pages = (s32)folio_pages(f);
 	u32 cancelled = 0;
+	struct bill b;
 
 	if (!folio_tagged(f, TAG_DIRTY))
 		return;
+	bill_begin(&b, m);
 	while (cursor_next(&c)) {
 		u64 cleaned = mark_clean(&c);
 
 		cancelled += bits_count(cleaned);
+		if (unlikely(b.tenants))
+			bill_cancelled(&b, f, c.leaf, cleaned);
 		index_tag_clear(c.leaf, TAG_FAILED, cleaned & ~c.leaf->tag[TAG_WRITEBACK]);
 	}
 	owed_note(f, first_block, count);
@@ -339,7 +201,10 @@ static void cancel_dirty(struct folio *f, u64 first_block, u64 count)
 		if (!folio_tagged(f, TAG_WRITEBACK))
 			e.level[LEVEL_PINNED] = -pages;
 	}
-	post(m, &e);
+	enter_drop(f, &e, e.level[LEVEL_DEBT], e.level[LEVEL_FOLIO_DIRTY]);
+	if (unlikely(b.tenants))
+		bill_folio(&b, f, NULL, &e);
+	post(&b, &e);
 }
 
 void folio_cancel_dirty(struct folio *f, u64 first_block, u32 count)
@@ -370,58 +235,95 @@ static u32 add_runs(struct block_run *runs, u32 n, u64 base, u64 word)
 	return n;
 }
 
-u32 folio_begin_writeback(struct folio *f, bool whole, struct block_run *runs)
+#define OF_ALL (-1) /* tenants */
+
+/* Starts write-out of what is dirty of one tenant's, or OF_ALL; nothing is, if it returns 0. */
+static u32 begin_writeback(struct folio *f, bool whole, s32 tenant, struct block_run *runs)
 {
 	struct mapping *m = f->mapping;
 	struct cursor c = folio_cursor(f);
 	struct ledger_entry e = { 0 };
 	s32 pages = (s32)folio_pages(f);
 	u32 n = 0, flying = 0, cleaned = 0;
+	struct bill b;
 
 	assert(folio_is_locked(f));
 	spin_lock(&m->tree_lock);
 	assert(folio_tagged(f, TAG_DIRTY) && !folio_tagged(f, TAG_WRITEBACK));
+	bill_begin(&b, m);
 	while (cursor_next(&c)) {
 		u64 valid = *cursor_word(&c, BLOCK_UPTODATE) & c.mask;
-		u64 dirty = *cursor_word(&c, BLOCK_DIRTY) & c.mask;
-		u64 take = whole ? valid : dirty;
+		u64 dirty = *cursor_word(&c, BLOCK_DIRTY) & c.mask, take, newly, taken;
 		u64 base = c.at - bits_count(c.mask) - bits_first(c.mask);
+		struct cursor part = c;
 
 		assert(!(dirty & ~valid));
-		cleaned += bits_count(mark_clean(&c));
+		if (tenant != OF_ALL)
+			part.mask = dirty &= cursor_blocks(&c, owner_pages(b.tenants, c.leaf,
+									   cursor_pages(&c, dirty),
+									   (u32)tenant));
+		take = whole ? valid : dirty;
+		newly = mark_clean(&part);
+		taken = cursor_pages(&c, take);
+		cleaned += bits_count(newly);
 		if (m->block_shift)
 			*cursor_word(&c, BLOCK_WRITEBACK) |= take;
-		index_tag_set(c.leaf, TAG_WRITEBACK, cursor_pages(&c, take));
-		flying += bits_count(cursor_pages(&c, take));
+		index_tag_set(c.leaf, TAG_WRITEBACK, taken);
+		flying += bits_count(taken);
 		n = add_runs(runs, n, base, take);
+		if (unlikely(b.tenants))
+			bill_launched(&b, f, c.leaf, newly, taken);
 	}
-	assert(n && cleaned && flying >= cleaned);
-	owed_note(f, (u64)f->index << m->block_shift, folio_pages(f) << m->block_shift);
-	e.total[TOTAL_PAGES_REDIRTIED] = flying - cleaned; /* clean ones that go along */
-	e.level[LEVEL_DEBT] = -(s32)cleaned;
-	e.level[LEVEL_IN_FLIGHT] = (s32)flying;
-	e.level[LEVEL_FOLIO_DIRTY] = -pages;
-	e.level[LEVEL_FOLIO_WRITEBACK] = pages;
-	post(m, &e);
-	if (!m->in_flight && m->ops)
-		m->ops->launched(m);
-	m->in_flight += flying;
+	assert((n && cleaned && flying >= cleaned) || (!n && tenant != OF_ALL));
+	if (n) {
+		owed_note(f, (u64)f->index << m->block_shift, folio_pages(f) << m->block_shift);
+		e.total[TOTAL_PAGES_REDIRTIED] = flying - cleaned; /* clean ones that go along */
+		e.level[LEVEL_DEBT] = -(s32)cleaned;
+		e.level[LEVEL_IN_FLIGHT] = (s32)flying;
+		if (tenant != OF_ALL && folio_tagged(f, TAG_DIRTY))
+			e.total[TOTAL_FOLIO_REDIRTIED] = (u32)pages; /* it stays what it was */
+		else
+			e.level[LEVEL_FOLIO_DIRTY] = -pages;
+		e.level[LEVEL_FOLIO_WRITEBACK] = pages;
+		enter_drop(f, &e, -(s32)cleaned, e.level[LEVEL_FOLIO_DIRTY]);
+		if (unlikely(b.tenants))
+			bill_folio(&b, f, NULL, &e);
+		post(&b, &e);
+		if (!m->in_flight && m->ops)
+			m->ops->launched(m);
+		m->in_flight += flying;
+	}
 	spin_unlock(&m->tree_lock);
 	return n;
 }
 
+u32 folio_begin_writeback(struct folio *f, bool whole, struct block_run *runs)
+{
+	return begin_writeback(f, whole, OF_ALL, runs);
+}
+
+u32 folio_begin_writeback_of(struct folio *f, u32 tenant, struct block_run *runs)
+{
+	return begin_writeback(f, false, (s32)tenant, runs);
+}
+
 /* What became of the blocks of one folio whose I/O ended; adds to the entry. */
 static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int error,
-				struct ledger_entry *e)
+				struct ledger_entry *e, struct bill *b)
 {
 	struct mapping *m = f->mapping;
 	struct cursor c = cursor_over(m, first_block, count);
+	struct ledger_entry before = { 0 };
 	bool was_dirty = folio_tagged(f, TAG_DIRTY);
 	s32 size = (s32)folio_pages(f);
 	u32 landed = 0, redirtied = 0;
 
+	if (unlikely(b->tenants))
+		before = *e;
+
 	while (cursor_next(&c)) {
 		u64 pages = cursor_pages(&c, c.mask), landing = pages & c.leaf->tag[TAG_WRITEBACK];
+		u64 again = 0;
 
 		if (m->block_shift) {
 			u64 *word = cursor_word(&c, BLOCK_WRITEBACK);
@@ -432,13 +334,16 @@ static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int
 		index_tag_clear(c.leaf, TAG_WRITEBACK, landing);
 		landed += bits_count(landing);
 		if (error) {
-			redirtied += mark_dirty(&c);
+			again = mark_dirty(&c, f);
+			redirtied += bits_count(again);
 			index_tag_set(c.leaf, TAG_FAILED, pages);
 		} else { /* of a page with several blocks another one may have failed */
 			index_tag_clear(c.leaf, TAG_FAILED,
 					m->block_shift ? landing & ~c.leaf->tag[TAG_DIRTY]
 						       : landing);
 		}
+		if (unlikely(b->tenants))
+			bill_landed(b, f, c.leaf, landing, again);
 	}
 	owed_note(f, first_block, count);
 	e->level[LEVEL_IN_FLIGHT] -= (s32)landed;
@@ -449,29 +354,39 @@ static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int
 		e->level[LEVEL_FOLIO_DIRTY] += size;
 		e->total[TOTAL_FOLIO_REDIRTIED] += (u32)size;
 	}
+	enter_drop(f, e, (s32)redirtied, redirtied && !was_dirty ? size : 0);
+	if (!folio_tagged(f, TAG_WRITEBACK)) {
+		e->level[LEVEL_FOLIO_WRITEBACK] -= size;
+		if (!folio_tagged(f, TAG_DIRTY))
+			e->level[LEVEL_PINNED] -= size;
+		e->total[TOTAL_FOLIO_WRITTEN] += (u32)size;
+	}
+	if (unlikely(b->tenants))
+		bill_folio(b, f, &before, e);
 	if (folio_tagged(f, TAG_WRITEBACK))
 		return;
-	e->level[LEVEL_FOLIO_WRITEBACK] -= size;
-	if (!folio_tagged(f, TAG_DIRTY))
-		e->level[LEVEL_PINNED] -= size;
-	e->total[TOTAL_FOLIO_WRITTEN] += (u32)size;
 	if (atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_RECLAIM) {
 		atomic_fetch_and_explicit(&f->flags, ~(u32)FOLIO_RECLAIM, memory_order_relaxed);
 		lru_deactivate(m->cache, f);
 	}
 	folio_wake(f);
 	/* what cannot go now is the next to go */
-	if (folio_is_to_drop(f) && !mapping_drop_landed(m, f))
+	if (folio_is_to_drop(f) && !mapping_drop_landed(m, f)) {
+		mapping_note_missed(m, f);
 		lru_deactivate(m->cache, f);
+	}
 }
 
-void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int error)
+bool mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int error)
 {
 	u64 at = first_block, end = first_block + count;
 	struct cache *c = m->cache; /* the mapping may go as soon as its pages have landed */
 	struct ledger_entry e = { 0 };
+	struct bill b;
+	bool missed;
 
 	spin_lock(&m->tree_lock);
+	bill_begin(&b, m);
 	while (at < end) {
 		u64 page = at >> m->block_shift, stop;
 		struct leaf *leaf = index_leaf(&m->index, page);
@@ -480,7 +395,7 @@ void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int er
 		assert(leaf && leaf->folio[page % 64]);
 		f = &m->cache->folios[leaf->folio[page % 64]];
 		stop = min_u64(end, folio_end(f) << m->block_shift);
-		end_folio_writeback(f, at, stop - at, m->cache->config.forgets ? 0 : error, &e);
+		end_folio_writeback(f, at, stop - at, m->cache->config.forgets ? 0 : error, &e, &b);
 		at = stop;
 	}
 	if (error) {
@@ -494,12 +409,40 @@ void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int er
 	forgive(m);
 	assert(m->in_flight >= (u64)-e.level[LEVEL_IN_FLIGHT]);
 	m->in_flight -= (u64)-e.level[LEVEL_IN_FLIGHT];
-	post(m, &e);
+	post(&b, &e);
 	if (m->ops)
-		m->ops->landed(m, &e, m->in_flight == 0);
+		m->ops->landed(m, unlikely(b.tenants) ? &b.rest : &e, m->in_flight == 0);
+	missed = m->missed_end != 0;
 	spin_unlock(&m->tree_lock);
 	if (e.level[LEVEL_PINNED])
 		cache_note_progress(c);
+	return missed;
+}
+
+void folio_keep(struct folio *f)
+{
+	struct mapping *m = folio_get(f->mapping);
+	struct ledger_entry e = { 0 };
+	s32 pages = 0;
+
+	if (!m)
+		return;
+	spin_lock(&m->tree_lock);
+	if (f->mapping == m && folio_is_to_drop(f)) {
+		for (u64 page = f->index; page < folio_end(f); page = round_down(page, 64) + 64) {
+			struct leaf *leaf = index_leaf(&m->index, page);
+			u32 n = (u32)min_u64(64 - page % 64, folio_end(f) - page);
+			u64 mask = leaf->tag[TAG_DROP] & bits_mask(page % 64, n);
+
+			index_tag_clear(leaf, TAG_DROP, mask);
+			pages += (s32)bits_count(mask);
+		}
+		enter_drop(f, &e, -pages, pages ? -(s32)folio_pages(f) : 0);
+		atomic_fetch_and_explicit(&f->flags, ~(u32)FOLIO_DROP, memory_order_relaxed);
+		if (pages) /* tenants have no book of what is to be dropped */
+			ledger_post_all(m->books, MAPPING_BOOKS, &e, &m->cache->books_lock);
+	}
+	spin_unlock(&m->tree_lock);
 }
 
 void mapping_tag_towrite(struct mapping *m, u64 first_page, u64 last_page)

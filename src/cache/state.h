@@ -52,10 +52,23 @@ void folio_cancel_dirty(struct folio *f, u64 first_block, u32 count);
 u32 folio_begin_writeback(struct folio *f, bool whole, struct block_run *runs);
 
 /*
- * Ends the flight of blocks (folio locks not needed; callable from events). With an error they
- * become dirty again, without counting as newly dirtied, and the mapping keeps the error.
+ * The same of the dirty pages of one tenant only, under ownership by page (owner.h); 0: there are
+ * none, and nothing was done.
  */
-void mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int error);
+u32 folio_begin_writeback_of(struct folio *f, u32 tenant, struct block_run *runs);
+
+/*
+ * Ends the flight of blocks (folio locks not needed; callable from events). With an error they
+ * become dirty again, without counting as newly dirtied, and the mapping keeps the error. True if
+ * folios that should have gone with it are still there, since somebody held them.
+ */
+bool mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int error);
+
+/*
+ * Somebody wants a folio that was made to be dropped: it stays. He holds a pin, or what else keeps
+ * it in the cache; no lock is needed.
+ */
+void folio_keep(struct folio *f);
 
 /* Marks what is dirty in [first, last] pages as to be written by a sync. */
 void mapping_tag_towrite(struct mapping *m, u64 first_page, u64 last_page);

@@ -268,7 +268,7 @@ const struct command command_mount = {
 		"SIGTERM, everything is written; what could not be is said.",
 	.examples = "  sluice mount -o memory=1G,dirty_ratio=40 /srv/data /mnt/data\n"
 		    "  sluice stat /mnt/data\n"
-		    "  sluice sync /mnt/data && umount /mnt/data\n",
+		    "  sluice umount /mnt/data\n",
 	.options = options,
 	.run = run,
 };

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum model_bit { RATE = 1, EBS = 2, NVME = 4, MEMORY = 8, REAL = 16 };
+enum model_bit { RATE = 1, EBS = 2, NVME = 4, MEMORY = 8, REAL = 16, FUSE = 32 };
 #define TIMED (RATE | EBS | NVME)
 
 enum key_kind {
@@ -22,6 +22,7 @@ enum key_kind {
 	KEY_WHOLE, /* a whole number; the field is a u32 */
 	KEY_TIME,  /* a number; the field is a u64 of nanoseconds */
 	KEY_NAME,  /* one of io_engine_names; the field is a u32, its place there */
+	KEY_TEXT,  /* so many characters; the field is a char[32] */
 };
 
 static const char *const io_engine_names[] = { "auto", "uring", "threads" };
@@ -48,7 +49,7 @@ static const struct key keys[] = {
 	{ "queue_depth", REAL, KEY_WHOLE, FIELD(queue_depth), 1, 4096, 1, "requests" },
 	{ "io_engine", REAL, KEY_NAME, FIELD(io_engine), 0, 2, 1, "auto, uring or threads" },
 	{ "direct", REAL, KEY_WHOLE, FIELD(direct), 0, 1, 1, "(0: leave O_DIRECT alone)" },
-	{ "nr_requests", TIMED, KEY_WHOLE, FIELD(queue_depth), 1, 65536, 1, "requests" },
+	{ "nr_requests", TIMED | FUSE, KEY_WHOLE, FIELD(queue_depth), 1, 65536, 1, "requests" },
 	{ "wbt_lat_us", TIMED, KEY_TIME, FIELD(wbt_latency_ns), 0, 6e7, 1e3, "microseconds" },
 	{ "write_cache", TIMED, KEY_WHOLE, FIELD(write_cache), 0, 1, 1, "(1: it has one)" },
 	{ "iops", RATE | EBS, KEY_REAL, FIELD(iops), 1, 1e9, 1, "I/Os a second" },
@@ -68,8 +69,25 @@ static const struct key keys[] = {
 	  "microseconds" },
 	{ "write_latency_us", NVME, KEY_TIME, FIELD(write_latency_ns), 0.001, 6e7, 1e3,
 	  "microseconds" },
+	{ "one_at_a_time", NVME, KEY_WHOLE, FIELD(one_at_a_time), 0, 1, 1,
+	  "(1: reads and writes share the flash)" },
 	{ "latency_sigma", NVME, KEY_REAL, FIELD(latency_sigma), 0, LOGNORMAL_SIGMA_MAX, 1,
 	  "(log-normal sigma)" },
+	{ "backing", FUSE, KEY_TEXT, FIELD(backing), 1, 31, 1, "characters, a device's name" },
+	{ "threads", FUSE, KEY_WHOLE, FIELD(threads), 1, 1024, 1, "threads" },
+	{ "max_write_kb", FUSE, KEY_WHOLE, FIELD(max_write_bytes), 4, 262140, 1024, "KiB" },
+	{ "max_read_kb", FUSE, KEY_WHOLE, FIELD(max_read_bytes), 4, 262140, 1024, "KiB" },
+	{ "max_pages", FUSE, KEY_WHOLE, FIELD(max_pages), 1, 65535, 1, "pages" },
+	{ "max_background", FUSE, KEY_WHOLE, FIELD(max_background), 1, 65535, 1, "requests" },
+	{ "congestion_threshold", FUSE, KEY_WHOLE, FIELD(congestion_threshold), 1, 65535, 1,
+	  "requests" },
+	{ "large_folios", FUSE, KEY_WHOLE, FIELD(large_folios), 0, 1, 1,
+	  "(1: folios as large as a request)" },
+	{ "writeback_cache", FUSE, KEY_WHOLE, FIELD(writeback), 0, 1, 1,
+	  "(0: each write goes through)" },
+	{ "handle_killpriv", FUSE, KEY_WHOLE, FIELD(killpriv), 0, 1, 1,
+	  "(0: each write first asks for security.capability)" },
+	{ "splice", FUSE, KEY_WHOLE, FIELD(splice), 0, 1, 1, "(0: one more copy)" },
 };
 
 static const struct defaults {
@@ -101,6 +119,20 @@ static const struct defaults {
 	    .write_latency_ns = 20 * NSEC_PER_USEC,
 	    .latency_sigma = 0.25 } },
 	{ MEMORY, { .model = "memory", .max_io_bytes = 1280 << 10, .queue_depth = 1023 } },
+	{ FUSE,
+	  { .model = "fuse",
+	    .max_io_bytes = 128 << 10,
+	    .queue_depth = 16384,
+	    .threads = 10,
+	    .max_write_bytes = 1024 << 10,
+	    .max_read_bytes = 1024 << 10,
+	    .max_pages = 256,
+	    .max_background = 12,
+	    .congestion_threshold = 9,
+	    .large_folios = 0,
+	    .writeback = 1,
+	    .killpriv = 0,
+	    .splice = 1 } },
 	{ REAL,
 	  { .model = "file",
 	    .max_io_bytes = 1024 << 10,
@@ -108,7 +140,7 @@ static const struct defaults {
 	    .io_engine = IO_ENGINE_AUTO,
 	    .direct = 1 } },
 };
-#define MODELS "rate, ebs, nvme, memory" /* that a machine can have */
+#define MODELS "rate, ebs, nvme, memory, fuse" /* that a machine can have */
 
 static const struct defaults *defaults_of(const char *model)
 {
@@ -139,6 +171,8 @@ static double key_load(const struct key *k, const struct device_config *c)
 		return *(const u32 *)field / k->scale;
 	case KEY_TIME:
 		return (double)*(const u64 *)field / k->scale;
+	case KEY_TEXT:
+		return (double)strnlen(field, sizeof(c->backing));
 	case KEY_REAL:
 	case KEY_SIZE:
 		break;
@@ -162,6 +196,8 @@ static void key_store(const struct key *k, struct device_config *c, double value
 	case KEY_SIZE:
 		*(double *)field = value * k->scale;
 		break;
+	case KEY_TEXT: /* set_key() */
+		break;
 	}
 }
 
@@ -174,7 +210,9 @@ bool device_config_valid(const struct device_config *c)
 		double value = key_load(k, c);
 
 		/* Written so that a NaN fails. */
-		if ((k->models & d->bit) && !(value >= k->min && value <= k->max))
+		bool absent = k->kind == KEY_TEXT && value == 0; /* text may be */
+
+		if ((k->models & d->bit) && !absent && !(value >= k->min && value <= k->max))
 			return false;
 	}
 	return d && memchr(c->name, 0, sizeof(c->name));
@@ -193,7 +231,9 @@ static bool key_parse(const struct key *k, const char *text, double *value)
 			}
 		return false;
 	}
-	if (k->kind == KEY_SIZE) {
+	if (k->kind == KEY_TEXT) {
+		*value = (double)strlen(text);
+	} else if (k->kind == KEY_SIZE) {
 		if (units_parse_bytes(text, &bytes))
 			return false;
 		*value = (double)bytes;
@@ -212,6 +252,8 @@ static int set_key(struct device_config *c, const struct key *k, const char *tex
 	double value;
 
 	if (key_parse(k, text, &value)) {
+		if (k->kind == KEY_TEXT)
+			memcpy((char *)c + k->field, text, strlen(text) + 1);
 		key_store(k, c, value);
 		return 0;
 	}
@@ -332,4 +374,17 @@ int device_config_read(struct device_config *c, const struct ini *ini, struct in
 			error = refuse(section->entries[i].key, ini->path, section->entries[i].line,
 				       d, e);
 	return error;
+}
+
+const struct device_config *device_config(const struct device *d)
+{
+	return &d->config;
+}
+
+void device_describe(const struct device *d, char *text, size_t size)
+{
+	if (d->ops->describe)
+		d->ops->describe(d, text, size);
+	else
+		snprintf(text, size, "%s", d->ops->name);
 }

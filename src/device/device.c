@@ -27,8 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct device_ops *const models[] = { &rate_ops, &ebs_ops, &nvme_ops, &memory_ops,
-						   &file_ops };
+static const struct device_ops *const models[] = { &rate_ops,   &ebs_ops,  &nvme_ops,
+						   &memory_ops, &fuse_ops, &file_ops };
 
 const struct device_ops *device_find_ops(const char *model)
 {
@@ -132,11 +132,6 @@ int device_reconfigure(struct device *d, const struct device_config *c)
 	return d->ops->init ? d->ops->init(d) : 0;
 }
 
-const struct device_config *device_config(const struct device *d)
-{
-	return &d->config;
-}
-
 /* The lock of a device that the caller only looks at. */
 static struct spinlock *device_lock(const struct device *d)
 {
@@ -153,14 +148,6 @@ void device_stats(const struct device *d, struct device_stats *out)
 	if (now > d->busy_from)
 		out->busy_ns += now - d->busy_from;
 	spin_unlock(device_lock(d));
-}
-
-void device_describe(const struct device *d, char *text, size_t size)
-{
-	if (d->ops->describe)
-		d->ops->describe(d, text, size);
-	else
-		snprintf(text, size, "%s", d->ops->name);
 }
 
 bool device_flushes_files(const struct device *d)
@@ -196,17 +183,17 @@ void device_set_delay(struct device *d, u64 (*delay)(void *ctx, const struct io 
 
 static u32 device_parts(const struct device *d, const struct io *io)
 {
-	if (io->op == IO_FLUSH || d->ops->real)
+	if (!io->length_bytes || d->ops->real)
 		return 1;
-	return (u32)div_roundup(io->length_bytes, d->config.max_io_bytes);
+	return (u32)div_roundup(io->length_bytes, device_request_bytes(d, io->op));
 }
 
 u32 device_part_bytes(const struct device *d, const struct io *io, u32 i)
 {
-	u64 before = (u64)i * d->config.max_io_bytes;
+	u32 most = device_request_bytes(d, io->op);
 
 	assert(i < io->parts);
-	return (u32)min_u64(d->config.max_io_bytes, io->length_bytes - before);
+	return (u32)min_u64(most, io->length_bytes - (u64)i * most);
 }
 
 static bool device_has_room(const struct device *d)
@@ -330,6 +317,13 @@ static struct io *device_next_in_line(struct device *d)
 	return io;
 }
 
+static unsigned size_class(u32 bytes)
+{
+	u64 pages = div_roundup(bytes, PAGE_SIZE);
+
+	return (unsigned)min_u64(pages > 1 ? ilog2(pages - 1) + 1u : 0, DEVICE_SIZES - 1);
+}
+
 /* Counts one request of io, of so many bytes. */
 static void device_count(struct device_stats *s, const struct io *io, u32 bytes)
 {
@@ -341,6 +335,10 @@ static void device_count(struct device_stats *s, const struct io *io, u32 bytes)
 	case IO_WRITE:
 		s->writes++;
 		s->write_bytes += bytes;
+		s->write_sizes[size_class(bytes)]++;
+		break;
+	case IO_ASK:
+		s->asks++;
 		break;
 	case IO_FLUSH:
 		s->flushes++;
@@ -357,6 +355,25 @@ static void device_busy(struct device *d, u64 from, u64 until)
 		d->busy_from = from;
 	}
 	d->busy_until = max_u64(d->busy_until, until);
+}
+
+/* Where nobody knows in advance when an answer comes, busy is while there is something to do. */
+static void device_begins(struct device *d, u64 now)
+{
+	if (!d->active++) {
+		d->busy_from = now;
+		d->busy_until = WORLD_NEVER;
+	}
+}
+
+static void device_ends(struct device *d)
+{
+	assert(d->active);
+	if (!--d->active) {
+		d->busy_until = max_u64(world_now(), d->busy_from);
+		d->stats.busy_ns += d->busy_until - d->busy_from;
+		d->busy_from = d->busy_until;
+	}
 }
 
 /* A part of io arrives at the model: returns when it will be answered. */
@@ -417,17 +434,19 @@ static void device_complete(struct device *d, struct io *io)
 {
 	int error = device_ask_fault(d, io);
 
-	device_end(io, error ? error : store_execute(io));
+	error = error ? error : io->error;
+	device_end(io, error || io->op == IO_ASK ? error : store_execute(io));
 }
 
-static void device_answer(struct sim_event *e)
+void device_request_done(struct device *d, struct device_request *r, int error)
 {
-	struct device_request *r = container_of(e, struct device_request, event);
 	struct io *io = r->io;
-	struct device *d = store_device(io->store);
 	u64 submit_ns = r->submit_ns;
 
+	io->error = io->error ? io->error : error;
 	spin_lock(&d->lock);
+	if (d->ops->queue)
+		device_ends(d);
 	r->next = d->free_request;
 	d->free_request = r;
 	spin_unlock(&d->lock);
@@ -436,26 +455,53 @@ static void device_answer(struct sim_event *e)
 		device_complete(d, io);
 }
 
+static void device_answer(struct sim_event *e)
+{
+	struct device_request *r = container_of(e, struct device_request, event);
+
+	device_request_done(store_device(r->io->store), r, 0);
+}
+
+/* A request goes to a model whose answers come from tasks. */
+static void device_queue(struct device *d, struct device_request *r, u32 bytes)
+{
+	assert(spin_is_held(&d->lock));
+	d->arrival_ns = max_u64(d->arrival_ns, world_now());
+	device_count(&d->stats, r->io, bytes);
+	device_begins(d, d->arrival_ns);
+	d->ops->queue(d, r);
+}
+
 /* Part i of io, which has been let in, goes to the model. */
 static void device_start_part(struct device *d, struct io *io, u32 i)
 {
 	struct device_request *r;
-	u64 answer;
+	u64 answer = 0;
 
 	spin_lock(&d->lock);
 	r = d->free_request;
 	assert(r); /* there are as many as can be in flight */
 	d->free_request = r->next;
-	answer = device_serve(d, io, device_part_bytes(d, io, i));
 	r->io = io;
+	if (d->ops->queue) {
+		r->bytes = device_part_bytes(d, io, i);
+		r->offset_bytes = io->offset_bytes + (u64)i * device_request_bytes(d, io->op);
+		device_queue(d, r, r->bytes);
+	} else {
+		answer = device_serve(d, io, device_part_bytes(d, io, i));
+	}
 	r->submit_ns = d->arrival_ns;
 	io->submit_ns = i ? io->submit_ns : d->arrival_ns;
 	spin_unlock(&d->lock);
+	if (d->ops->queue) {
+		d->ops->wake(d);
+		return;
+	}
 	sim_event_init(&r->event, device_answer);
 	sim_event_at(&r->event, answer);
 }
 
-/* A real model takes over. Busy is the time in which it has something to do. */
+/* A real model takes over. */
 static void device_start(struct device *d, struct io *io, bool waited)
 {
 	io->done_bytes = 0;
@@ -463,10 +509,7 @@ static void device_start(struct device *d, struct io *io, bool waited)
 	spin_lock(&d->lock);
 	io->submit_ns = world_now();
 	device_count(&d->stats, io, io->length_bytes);
-	if (!d->active++) {
-		d->busy_from = io->submit_ns;
-		d->busy_until = WORLD_NEVER;
-	}
+	device_begins(d, io->submit_ns);
 	spin_unlock(&d->lock);
 	d->ops->start(d, io, waited);
 }
@@ -474,12 +517,7 @@ static void device_start(struct device *d, struct io *io, bool waited)
 void device_done(struct device *d, struct io *io, int error)
 {
 	spin_lock(&d->lock);
-	assert(d->active);
-	if (!--d->active) {
-		d->busy_until = world_now();
-		d->stats.busy_ns += d->busy_until - d->busy_from;
-		d->busy_from = d->busy_until;
-	}
+	device_ends(d);
 	spin_unlock(&d->lock);
 	device_leave(d, io, io->submit_ns);
 	device_end(io, error);
@@ -500,8 +538,10 @@ static void device_submit_as(struct device *d, struct io *io, bool waited)
 	u32 parts = device_parts(d, io);
 
 	assert(io->store && store_device(io->store) == d && io->end);
-	assert((io->op == IO_FLUSH) == !io->length_bytes);
+	assert((io->op == IO_FLUSH || io->op == IO_ASK) == !io->length_bytes);
 	io->parts = io->parts_left = parts;
+	io->waited = waited;
+	io->error = 0;
 	if (d->ops->real) {
 		device_take_in(d, io);
 		device_start(d, io, waited);

@@ -27,7 +27,8 @@
 #include "world/sim.h"
 #include <sys/uio.h>
 
-enum io_op { IO_READ, IO_WRITE, IO_FLUSH };
+/* IO_ASK: a question to the server of a device of model "fuse", which moves no data. */
+enum io_op { IO_READ, IO_WRITE, IO_FLUSH, IO_ASK };
 
 struct store;
 
@@ -38,7 +39,7 @@ struct store;
 struct io {
 	struct store *store;
 	u64 offset_bytes;
-	u32 length_bytes; /* 0 for IO_FLUSH; any length: the device splits at its limit */
+	u32 length_bytes; /* 0 for IO_FLUSH, IO_ASK; any length: the device splits at its limit */
 	enum io_op op;
 	bool writeback;          /* part of write-out: wbt may hold it back */
 	bool background;         /* ... that nobody waits for */
@@ -53,12 +54,17 @@ struct io {
 	u32 done_bytes;       /* file: transferred so far */
 	int fd;               /* file: what the ring transfers by */
 	_Atomic u32 admitted; /* 0 while its submitter is parked for room */
+	bool waited;          /* its submitter waits for it */
 	int error;
 	struct list_node link;
 };
 
+#define DEVICE_SIZES 10 /* classes of request sizes: up to 4 KiB, 8 KiB ... 1 MiB, and larger */
+
 struct device_stats {
 	u64 reads, writes, flushes; /* requests that reached the device, after splitting */
+	u64 asks;                   /* fuse: questions */
+	u64 write_sizes[DEVICE_SIZES];
 	u64 read_bytes, write_bytes;
 	u64 busy_ns; /* time with at least one request between arrival and answer */
 	u64 in_flight, in_flight_max; /* requests */
@@ -67,7 +73,7 @@ struct device_stats {
 enum io_engine { IO_ENGINE_AUTO, IO_ENGINE_URING, IO_ENGINE_THREADS };
 
 struct device_config {
-	char model[16]; /* "rate", "ebs", "nvme", "memory", "file" */
+	char model[16]; /* "rate", "ebs", "nvme", "memory", "fuse", "file" */
 	char name[32];
 	u32 max_io_bytes;   /* max_sectors_kb, max_io_kb: larger I/Os are split (file: not) */
 	u32 queue_depth;    /* nr_requests: a submitter parks while so many are in flight */
@@ -79,11 +85,21 @@ struct device_config {
 	u64 path_ns;        /* rate: likewise, what the host needs for the way there and back */
 	u32 io_unit_bytes;  /* ebs: an I/O counts once per started unit */
 	u32 channels;       /* nvme */
+	u32 one_at_a_time;  /* nvme: 1: reads and writes share the flash */
 	double read_bytes_per_s, write_bytes_per_s; /* nvme: of the whole device */
 	u64 read_latency_ns, write_latency_ns;      /* nvme: median of one operation */
 	double latency_sigma;                       /* nvme: sigma of the log-normal latency */
 	u32 io_engine;                              /* file: enum io_engine */
 	u32 direct;                                 /* file: 0: leave O_DIRECT alone */
+	/* fuse: of its server, and of what the kernel has agreed on with it */
+	char backing[32]; /* the device its files are on; "": its own memory */
+	u32 threads;      /* of the server */
+	u32 max_write_bytes, max_read_bytes, max_pages; /* of a request */
+	u32 max_background, congestion_threshold;
+	u32 large_folios; /* 1: folios of up to a request */
+	u32 writeback;    /* 1: writes are cached; 0: each goes through to the server */
+	u32 killpriv;     /* 0: each write first asks for security.capability */
+	u32 splice;       /* 0: the server copies data once more */
 	u64 seed;
 };
 
@@ -137,6 +153,21 @@ void device_describe(const struct device *d, char *text, size_t size);
 int device_register_memory(struct device *d, void *base, size_t bytes);
 /* True if a flush makes only its store's data safe, false if it does so for the whole device. */
 bool device_flushes_files(const struct device *d);
+/* fuse: so much is under way that what nobody waits for had better be left for later. */
+bool device_is_congested(const struct device *d);
+/* The largest request of that kind. */
+u32 device_request_bytes(const struct device *d, enum io_op op);
+/*
+ * The order of the largest folio its files can have: one that fits a request (fuse, reference
+ * 9.6), 0 if its files have none that are large, else no limit.
+ */
+u32 device_folio_order(const struct device *d);
+/* fuse: asks the server what the kernel asks it at each write. 0, at once if there is nothing. */
+int device_ask(struct store *s);
+/* False: each write is to be with the server when it returns (fuse without a writeback cache). */
+bool device_caches_writes(const struct device *d);
+/* True if the device is of model "fuse". */
+bool device_is_fuse(const struct device *d);
 /* True while nothing is in flight. */
 bool device_idle(const struct device *d);
 /* A writer is put to sleep for the device: for a second, write-out counts as waited for. */

@@ -6,7 +6,9 @@
 #include "device/device.h"
 #include "device/wbt.h"
 
-/* How a model serves: rate.c, ebs.c, nvme.c, memory.c, file.c. */
+struct device_request;
+
+/* How a model serves: rate.c, ebs.c, nvme.c, memory.c, fuse.c, file.c. */
 struct device_ops {
 	const char *name;
 	bool immediate;    /* answers within device_submit(), in any world */
@@ -19,6 +21,14 @@ struct device_ops {
 	 */
 	u64 (*serve)(struct device *d, const struct io *io, u32 bytes, u64 now);
 	/*
+	 * In place of serve(), of a model whose answers come from tasks: queue() takes a request,
+	 * wake() is called after it without the lock; device_request_done() ends it. congested():
+	 * whether work that nobody waits for is better left for later.
+	 */
+	void (*queue)(struct device *d, struct device_request *r);
+	void (*wake)(struct device *d);
+	bool (*congested)(const struct device *d);
+	/*
 	 * Executes io and then calls device_done(). Unless the submitter waits for it, in which
 	 * case it is executed at once, that comes from a thread of the model's. An I/O that has an
 	 * error already only gets device_done().
@@ -28,7 +38,7 @@ struct device_ops {
 	void (*finish)(struct device *d);
 };
 
-extern const struct device_ops rate_ops, ebs_ops, nvme_ops, memory_ops, file_ops;
+extern const struct device_ops rate_ops, ebs_ops, nvme_ops, memory_ops, fuse_ops, file_ops;
 
 /* A part of an I/O in flight at a simulated device, or free. */
 struct device_request {
@@ -36,6 +46,11 @@ struct device_request {
 	struct io *io;
 	u64 submit_ns; /* when it got into the queue */
 	struct device_request *next;
+	/* fuse: what it is about, and where it waits */
+	u64 offset_bytes;
+	u32 bytes;
+	bool background;
+	struct list_node link;
 };
 
 struct device {
@@ -69,6 +84,8 @@ u32 device_part_bytes(const struct device *d, const struct io *io, u32 i);
 /* True if every value the model reads is within its range. */
 bool device_config_valid(const struct device_config *c);
 
+/* A request that the model queued has been answered. */
+void device_request_done(struct device *d, struct device_request *r, int error);
 /* io, which the model was told to start, has ended. */
 void device_done(struct device *d, struct io *io, int error);
 

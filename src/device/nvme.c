@@ -4,7 +4,9 @@
  * each takes a log-normal latency, around one median for reads and another for writes, on
  * the channel that is free first. Beside that, all bytes read pass one server of the
  * device's read bandwidth, all bytes written one of its write bandwidth, from the moment
- * their request starts on its channel; a request is answered when both are done. A flush
+ * their request starts on its channel; a request is answered when both are done. With
+ * `one_at_a_time` both pass one server, as in a device whose flash is busy programming while it
+ * could be read: what is read takes time from what is written, and the other way round. A flush
  * is a request that takes a write's latency and moves nothing.
  */
 #include "base/rng.h"
@@ -58,10 +60,13 @@ static u64 nvme_serve(struct device *d, const struct io *io, u32 bytes, u64 now)
 	fine_ns transfer = bytes * n->per_byte[write];
 	u64 *channel = nvme_first_free(d);
 	u64 start = max_u64(now, *channel);
+	struct server *bus;
 
 	*channel = start + lognormal_draw(&n->rng, median, d->config.latency_sigma);
-	return transfer ? max_u64(*channel, server_take(&n->bus[write], start, transfer))
-			: *channel;
+	if (!transfer)
+		return *channel;
+	bus = d->config.one_at_a_time ? &n->bus[0] : &n->bus[write];
+	return max_u64(*channel, server_take(bus, start, transfer));
 }
 
 const struct device_ops nvme_ops = {

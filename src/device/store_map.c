@@ -199,6 +199,7 @@ static int map_store_execute(struct store *store, struct io *io)
 		spin_unlock(&s->lock);
 		return 0;
 	case IO_FLUSH:
+	case IO_ASK:
 		return 0;
 	}
 	return -EINVAL;

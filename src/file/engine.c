@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine as a whole: made of a cache and its writeback, it owns the inodes. */
 #include "file/inner.h"
+#include "file/tenant.h"
 #include "writeback/position.h"
 #include <errno.h>
 #include <stdio.h>
@@ -237,6 +238,31 @@ static void stats_of_throttle(struct writeback *all, const struct limits *limits
 		.thresh = limits->thresh, .bg = limits->bg, .limit = out->dirty_limit });
 }
 
+struct unsafe {
+	u64 pages, files;
+	const struct inode *last;
+};
+
+static void count_unsafe(void *ctx, struct inode *inode, u64 offset, u64 length, int error)
+{
+	struct unsafe *u = ctx;
+
+	(void)offset;
+	(void)error;
+	u->pages += length >> PAGE_SHIFT;
+	u->files += inode != u->last;
+	u->last = inode;
+}
+
+static void stats_of_unsafe(struct engine *e, struct engine_stats *out)
+{
+	struct unsafe u = { 0 };
+
+	engine_show_unsafe(e, count_unsafe, &u);
+	out->unsafe = u.pages;
+	out->unsafe_files = u.files;
+}
+
 void engine_stats(struct engine *e, struct engine_stats *out)
 {
 	const struct policy *p = &e->all.policy;
@@ -252,6 +278,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 		.debt = ledger_level(l, LEVEL_DEBT),
 		.in_flight = ledger_level(l, LEVEL_IN_FLIGHT),
 		.pinned = ledger_level(l, LEVEL_PINNED),
+		.drop = ledger_level(l, LEVEL_DROP),
 		.memory = cache_size(&e->cache),
 		.cached = cache_pages(&e->cache),
 		.free = arena_free_frames(&e->cache.arena),
@@ -260,6 +287,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 		.dirty_max = ledger_peak(l, by_folio ? LEVEL_FOLIO_DIRTY : LEVEL_DEBT),
 		.debt_max = ledger_peak(l, LEVEL_DEBT),
 		.pinned_max = ledger_peak(l, LEVEL_PINNED),
+		.drop_max = ledger_peak(l, LEVEL_DROP),
 		.charged = account_dirtied(p, l),
 		.written = account_written(p, l),
 		.cancelled =
@@ -268,6 +296,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 		.pages_written = ledger_total(l, TOTAL_PAGES_WRITTEN),
 		.write_failures = atomic_load(&e->cache.failures),
 	};
+	stats_of_unsafe(e, out);
 	stats_of_cache(&e->cache, out);
 	stats_of_throttle(&e->all, &limits, out);
 }
@@ -292,11 +321,16 @@ u64 engine_drop_caches(struct engine *e)
 	mutex_lock(&e->inodes_lock);
 	list_for_each (n, &e->inodes) {
 		struct inode *inode = list_entry(n, struct inode, all);
+		bool gone;
 
 		spin_lock(&inode->m.tree_lock);
-		if (!inode->m.pages) /* Linux drops the inode, and with it where a pass stopped */
+		/* Linux drops the inode, and with it where a pass stopped */
+		gone = !inode->m.pages;
+		if (gone)
 			inode->m.write_cursor = 0;
 		spin_unlock(&inode->m.tree_lock);
+		if (gone && unlikely(writeback_tenants(&e->all)))
+			inode_unsettle(inode);
 	}
 	mutex_unlock(&e->inodes_lock);
 	return dropped;
@@ -318,7 +352,8 @@ bool engine_audit(struct engine *e, char *why, size_t why_size)
 		pages += folio_get(inode->m.pages);
 	}
 	mutex_unlock(&e->inodes_lock);
-	return ok && cache_audit(&e->cache, &sum, pages, why, why_size);
+	return ok && cache_audit(&e->cache, &sum, pages, why, why_size) &&
+	       engine_audit_tenants(e, why, why_size);
 }
 
 void engine_task_exit(struct engine *e)

@@ -44,17 +44,21 @@ struct engine_stats {
 	/* levels, pages */
 	u64 dirty, writeback;        /* as the policy's accounting charges them */
 	u64 debt, in_flight, pinned; /* always both ledgers */
+	u64 drop;                    /* of the debt, what goes once it is written (DONTCACHE) */
 	u64 memory;                  /* the size of the cache */
 	u64 cached, free;
 	u64 cached_of_order[ARENA_ORDERS]; /* of those cached, by the order of their folio */
 	u64 background_thresh, thresh, dirty_limit;
 	u64 freerun, setpoint; /* up to where nobody is throttled; where dirty settles */
 	/* largest levels since engine_stats_reset(), pages */
-	u64 dirty_max, debt_max, pinned_max;
+	u64 dirty_max, debt_max, pinned_max, drop_max;
 	/* totals since engine_create(), pages */
 	u64 charged, written, cancelled;  /* as the policy's accounting counts them */
 	u64 pages_dirtied, pages_written; /* pages with a newly dirtied / a written block */
-	u64 write_failures; /* I/Os of write-out that failed; see engine_show_unsafe() */
+	u64 write_failures;               /* I/Os of write-out that failed */
+	/* levels: pages that could not be written and are not safe since, and of how many files;
+	 * see engine_show_unsafe() */
+	u64 unsafe, unsafe_files;
 	/* throttle */
 	u64 throttle_sleep_ns, throttle_sleeps, throttle_calls;
 	u64 folios_split, folios_evicted, folios_reclaimed;

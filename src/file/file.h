@@ -177,7 +177,8 @@ int file_truncate(struct file *f, u64 size_bytes);
  *	ZERO_RANGE[|KEEP_SIZE]	the range reads as zeros and has its space; may grow the file
  * Anything cached of the range, dirty or being written, is zeroed or gone with it. -EINVAL:
  * length 0; -EOPNOTSUPP: other modes, and what the store cannot do (a caller's store without
- * `reserve`: modes 0 and KEEP_SIZE); -ENOSPC; -EFBIG. The file is locked alone meanwhile.
+ * `reserve`: modes 0 and KEEP_SIZE); -ENOSPC; -EFBIG. The file is locked alone meanwhile. When the
+ * store would not give a range back, dirty data there stays; the rest may be zeros.
  */
 int file_fallocate(struct file *f, unsigned mode, u64 offset, u64 length);
 /*

@@ -107,7 +107,7 @@ static bool is_readable(struct inode *inode, const struct found *at, u64 positio
 	u32 flags = atomic_load_explicit(&at->folio->flags, memory_order_relaxed);
 	u64 page = position >> PAGE_SHIFT;
 
-	if (flags & FOLIO_MARK)
+	if (flags & (FOLIO_MARK | FOLIO_DROP))
 		return false;
 	/* there, time goes by folio: those valid only in part take the long way */
 	if (world_is_sim())
@@ -165,7 +165,8 @@ bool hit_read_page(struct file *f, void *to, size_t length, u64 offset)
 		return false;
 	world_read_begin();
 	ok = find(m, page, &at) && index_load(&at.leaf->uptodate) >> page % LEAF_PAGES & 1 &&
-	     !(atomic_load_explicit(&at.folio->flags, memory_order_relaxed) & FOLIO_MARK);
+	     !(atomic_load_explicit(&at.folio->flags, memory_order_relaxed) &
+	       (FOLIO_MARK | FOLIO_DROP));
 	if (likely(ok))
 		goes_on = goes_on_from(&at, page, (offset + length) >> PAGE_SHIFT);
 	world_read_end();

@@ -7,7 +7,7 @@
 #include "cache/state.h"
 #include "file/buffers.h"
 #include "file/file.h"
-#include "writeback/wb.h"
+#include "writeback/tenant.h"
 #include <errno.h>
 
 #define FILE_MAX_BYTES STORE_SIZE_MAX /* what the cache takes, the device can hold */
@@ -33,9 +33,7 @@ struct file {
 	struct readahead ra;
 	u32 error_since;      /* the failures it was told of; see error_seq.h */
 	_Atomic bool noreuse; /* reads do not count as use */
-	/* of the stream of writes with DONTCACHE: the first page that may still be dirty, and the
-	 * byte after the last one written; hints */
-	_Atomic u64 drop_from, drop_end;
+	_Atomic u64 tenant;   /* whom its writes are for, as tenant_word(); 0: the thread's */
 };
 
 #define FILE_IO_ALL ((unsigned)(FILE_IO_NOWAIT | FILE_IO_DSYNC | FILE_IO_DONTCACHE))
@@ -81,6 +79,7 @@ static inline struct readahead_limits limits_for(struct inode *inode)
 		.eof_page = pages_of(size_now(inode)),
 		.io_pages = inode->wb->io_pages,
 		.file_order = inode_policy(inode)->readahead == READAHEAD_FILE_ORDER,
+		.congested = device_is_congested(inode->wb->device),
 	};
 }
 
@@ -133,6 +132,11 @@ void inode_forget_survival(struct inode *inode);
 
 /* Sets the size of an inode that is locked alone, here and for its store's tail. */
 void inode_set_size(struct inode *inode, u64 size_bytes);
+/*
+ * Before the file grows: takes away what a failed write may have left past its end, where zeros are
+ * to be. 0, or the store's error: then it must not grow. Locked alone.
+ */
+int inode_clear_litter(struct inode *inode);
 /* inode_truncate() of an inode that is locked alone. */
 int inode_resize(struct inode *inode, u64 size_bytes);
 /* From now on writes below the size, too, ask for room, if the device may be full. */

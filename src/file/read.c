@@ -226,6 +226,8 @@ struct folio *read_folio(struct read *r, int *error)
 	if (atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_MARK &&
 	    !(r->flags & FILE_IO_NOWAIT))
 		passed_mark(r, f);
+	if (folio_is_to_drop(f) && !(r->flags & FILE_IO_DONTCACHE))
+		folio_keep(f);
 	want = wanted(r, f);
 	if (!mapping_blocks_uptodate(m, f, want.first, want.count)) {
 		r->missed = true;
@@ -270,8 +272,8 @@ void read_note_end(struct read *r)
 static ssize_t read_cached(struct read *r, size_t length)
 {
 	struct inode *inode = r->file->inode;
-	bool locks = inode_policy(inode)->write_lock == WRITE_LOCK_INODE &&
-		     inode->wb->all->fs->readers_wait;
+	bool locks =
+		inode_policy(inode)->write_lock == WRITE_LOCK_INODE && inode->wb->fs->readers_wait;
 	u64 offset = r->position;
 	int rc = 0;
 

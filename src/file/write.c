@@ -13,17 +13,25 @@
  * What a small write does to a large clean folio is the policy's choice (section 12).
  */
 #include "cache/fill.h"
+#include "cache/owner.h"
 #include "file/hit.h"
+#include "file/tenant.h"
 #include <errno.h>
 
 #define SMALL_WRITE_FACTOR 4 /* a folio at least so many times the write is large */
+
+/* Whether writes make single pages: by the policy, or because they go through to a FUSE server. */
+static bool makes_pages(const struct mapping *m, const struct policy *p)
+{
+	return p->write_order == WRITE_ORDER_ZERO || !device_caches_writes(store_device(m->store));
+}
 
 /* The order a write of that many bytes makes a folio of (2.3). */
 static unsigned order_of_write(const struct mapping *m, const struct policy *p, u64 bytes)
 {
 	unsigned order = bytes < 2ull * PAGE_SIZE ? 0 : ilog2(bytes) - PAGE_SHIFT;
 
-	return p->write_order == WRITE_ORDER_ZERO ? 0 : (unsigned)min_u64(order, m->max_order);
+	return makes_pages(m, p) ? 0 : (unsigned)min_u64(order, m->max_order);
 }
 
 /* Makes the folio of a step, locked; NULL and *error. *error -EEXIST: somebody was faster. */
@@ -41,6 +49,9 @@ static struct folio *make_folio(struct write *w, u64 page, int *error)
 		*error = -ENOMEM;
 		if (f) {
 			folio_lock(f);
+			if (w->flags & FILE_IO_DONTCACHE) /* before anybody can want it */
+				atomic_fetch_or_explicit(&f->flags, FOLIO_DROP,
+							 memory_order_relaxed);
 			*error = mapping_add(m, f, round_down(page, 1ull << order));
 			if (!*error)
 				break;
@@ -53,8 +64,6 @@ static struct folio *make_folio(struct write *w, u64 page, int *error)
 			return NULL;
 		}
 	}
-	if (w->flags & FILE_IO_DONTCACHE)
-		atomic_fetch_or_explicit(&f->flags, FOLIO_DROP, memory_order_relaxed);
 	world_spend(COST_ALLOC, 1);
 	world_spend(COST_PAGE, folio_pages(f));
 	return f;
@@ -122,8 +131,11 @@ static struct folio *get_folio(struct write *w, int *error)
 			continue;
 		}
 		f = prepare_cached(w, f);
-		if (f)
-			return f;
+		if (!f)
+			continue;
+		if (folio_is_to_drop(f) && !(w->flags & FILE_IO_DONTCACHE))
+			folio_keep(f);
+		return f;
 	}
 }
 
@@ -186,12 +198,23 @@ static void note_background(struct writeback *all)
 	spin_unlock(&all->lock);
 }
 
+/* What else is noted of a step in a cache with tenants. */
+static void note_tenant(struct write *w, struct folio *f, struct dirtied d)
+{
+	if (tenants_in(f->mapping->cache)->by_page)
+		stake_note(w->inode);
+	else if (d.folio_pages)
+		foreign_note(w->inode, f->tenant);
+}
+
 /* Enters what the step dirtied everywhere it counts. */
 static void account(struct write *w, struct folio *f, struct dirtied d)
 {
 	struct writeback *all = w->inode->wb->all;
 
 	throttle_charge(all, all->policy.accounting == ACCOUNT_DEBT ? d.pages : d.folio_pages);
+	if (unlikely(writeback_tenants(all)) && d.pages)
+		note_tenant(w, f, d);
 	if (d.folio_pages) {
 		world_spend(COST_DIRTY, 1);
 		shed_if_pinned(w, f);
@@ -209,6 +232,12 @@ static void account(struct write *w, struct folio *f, struct dirtied d)
  */
 static int reserve_step(struct write *w)
 {
+	if (unlikely(w->inode->littered) && w->position + w->bytes > size_now(w->inode)) {
+		int rc = inode_clear_litter(w->inode);
+
+		if (rc)
+			return rc;
+	}
 	for (;;) {
 		u64 end = w->position + w->bytes, less;
 		int rc = inode_reserve(w->inode, w->position, end, w->flags & FILE_IO_NOWAIT);
@@ -234,6 +263,7 @@ static void copy_in(struct write *w, struct folio *f)
 		folio_change_end(f);
 	}
 	world_spend(COST_LOOKUP, 1);
+	world_spend(COST_BEGIN, 1);
 	world_spend(COST_COPY, div_roundup(w->bytes, PAGE_SIZE));
 }
 
@@ -243,6 +273,8 @@ static struct dirtied set_dirty(const struct write *w, struct folio *f)
 	u32 size = w->inode->block_bytes;
 	u64 first = w->position / size, end = div_roundup(w->position + w->bytes, size);
 
+	if (unlikely(tenants_in(f->mapping->cache)))
+		inode_settle(w->inode);
 	return folio_set_dirty(f, first, (u32)(end - first));
 }
 
@@ -262,6 +294,8 @@ static bool write_hit(struct write *w)
 	if (!f)
 		return false;
 	w->bytes = min_u64(w->bytes, (folio_end(f) << PAGE_SHIFT) - w->position);
+	if (folio_is_to_drop(f) && !(w->flags & FILE_IO_DONTCACHE))
+		folio_keep(f);
 	copy_in(w, f);
 	if (!(w->flags & FILE_IO_DONTCACHE))
 		folio_note_use(f->mapping->cache, f, w->position >> PAGE_SHIFT, f->index);
@@ -309,9 +343,8 @@ int write_step(struct write *w)
 
 u64 write_step_bytes(const struct write *w)
 {
-	const struct policy *p = inode_policy(w->inode);
-	u64 chunk = (u64)PAGE_SIZE
-		    << (p->write_order == WRITE_ORDER_ZERO ? 0 : w->inode->m.max_order);
+	const struct mapping *m = &w->inode->m;
+	u64 chunk = (u64)PAGE_SIZE << (makes_pages(m, inode_policy(w->inode)) ? 0 : m->max_order);
 
 	return min_u64(chunk - w->position % chunk, w->end - w->position);
 }
@@ -324,7 +357,7 @@ static int write_steps(struct write *w, bool polled)
 
 	while (w->position < w->end && !rc) {
 		w->bytes = write_step_bytes(w);
-		rc = polled ? 0 : throttle_poll(w->inode->wb, nowait);
+		rc = polled ? 0 : throttle_poll(w->inode, nowait);
 		polled = false;
 		if (!rc)
 			rc = write_step(w);
@@ -352,7 +385,7 @@ static int write_locked(struct write *w)
  */
 static int write_append(struct write *w, size_t length)
 {
-	int rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
+	int rc = throttle_poll(w->inode, w->flags & FILE_IO_NOWAIT);
 
 	rc = rc ? rc : lock_inode(w->inode, w->flags);
 	if (rc)
@@ -390,7 +423,7 @@ static int write_shared(struct write *w)
 		int alone;
 
 		w->bytes = write_step_bytes(w);
-		rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
+		rc = throttle_poll(w->inode, w->flags & FILE_IO_NOWAIT);
 		if (rc)
 			break;
 		if (write_hit(w)) {
@@ -410,27 +443,6 @@ static int write_shared(struct write *w)
 	return rc;
 }
 
-/*
- * Starts write-out of what a DONTCACHE write left, so that it goes when it has landed. A page
- * that the write before is still writing cannot take flight again: as long as the stream goes
- * on, each write comes back to those.
- */
-static void write_behind(struct file *f, u64 offset, u64 end)
-{
-	struct mapping *m = &f->inode->m;
-	u64 first = offset >> PAGE_SHIFT, last = (end - 1) >> PAGE_SHIFT, left;
-
-	if (atomic_exchange_explicit(&f->drop_end, end, memory_order_relaxed) == offset)
-		first = min_u64(first, atomic_load_explicit(&f->drop_from, memory_order_relaxed));
-	if (inode_start_write(f->inode, first, last))
-		return; /* without memory it goes in its time */
-	spin_lock(&m->tree_lock);
-	if (!index_next(&m->index, TAG_DIRTY, first, &left))
-		left = last;
-	spin_unlock(&m->tree_lock);
-	atomic_store_explicit(&f->drop_from, min_u64(left, last), memory_order_relaxed);
-}
-
 /* What is asked of a write beyond being in the cache. 0 or an error. */
 static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 {
@@ -442,15 +454,21 @@ static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 		flushed = inode_make_safe(f->inode, true);
 		error = error ? error : flushed;
 		error = error ? error : file_untold_error(f);
-	} else if (flags & FILE_IO_DONTCACHE && !(flags & FILE_IO_NOWAIT)) {
-		write_behind(f, offset, end);
+	} else if (!device_caches_writes(f->inode->wb->device)) {
+		error = inode_sync_range(f->inode, first, last);
+	} else if (!(flags & FILE_IO_DONTCACHE)) {
+		return 0;
+	} else if (inode_policy(f->inode)->dontcache != DONTCACHE_INLINE) {
+		dontcache_wrote(f->inode, flags & FILE_IO_NOWAIT);
+	} else if (!(flags & FILE_IO_NOWAIT)) {
+		inode_start_write(f->inode, first, last); /* without memory it goes in its time */
 	}
 	return error;
 }
 
 /* A write of any kind; *offset says where, or is told. */
-static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned count, size_t length,
-			  u64 *offset, unsigned flags, bool append)
+static ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigned count,
+				size_t length, u64 *offset, unsigned flags, bool append)
 {
 	struct inode *inode = f->inode;
 	struct write w = { .inode = inode, .from.iov = iov, .flags = flags };
@@ -468,6 +486,9 @@ static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned coun
 	if (!append && *offset + length > FILE_MAX_BYTES)
 		return -EFBIG;
 	world_spend(COST_SYSCALL, 1);
+	rc = device_ask(inode->m.store);
+	if (rc)
+		return rc;
 	if (f->flags & FILE_DIRECT)
 		return direct_write(f, iov, count, length, offset, append, flags);
 	w.position = *offset;
@@ -491,6 +512,35 @@ static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned coun
 			return error;
 	}
 	return done ? (ssize_t)done : rc;
+}
+
+/* The same, for the tenant of the open file if it has one. */
+static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned count, size_t length,
+			  u64 *offset, unsigned flags, bool append)
+{
+	u64 word = atomic_load_explicit(&f->tenant, memory_order_relaxed), before;
+	ssize_t n;
+
+	if (likely(!word))
+		return write_for_thread(f, iov, count, length, offset, flags, append);
+	before = tenant_enter_word(word);
+	n = write_for_thread(f, iov, count, length, offset, flags, append);
+	tenant_restore(before);
+	return n;
+}
+
+ssize_t file_pwritev_for(struct file *f, struct tenant *t, const struct iovec *iov, unsigned count,
+			 u64 offset, unsigned flags)
+{
+	ssize_t length = buffers_length(iov, count), n;
+	u64 before;
+
+	if (length < 0 || flags & ~FILE_IO_ALL)
+		return -EINVAL;
+	before = tenant_enter(t);
+	n = write_for_thread(f, iov, count, (size_t)length, &offset, flags, false);
+	tenant_restore(before);
+	return n;
 }
 
 ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset)

@@ -194,6 +194,7 @@ int check_engine(const struct jobs *jobs, const struct job *j, struct job_engine
 		{ (o->fallocate == ALLOC_POSIX || o->fallocate == ALLOC_KEEP) && !engine->allocate,
 		  "fallocate" },
 		{ o->uncached && !(engine->features & JOB_CAN_DONTCACHE), "uncached" },
+		{ o->cgroup && !engine->act_for, "cgroup" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(needs); i++) {
@@ -203,6 +204,14 @@ int check_engine(const struct jobs *jobs, const struct job *j, struct job_engine
 			continue;
 		err_set(e, at->file, at->line, "the engine %s cannot do %s in job %s", engine->name,
 			needs[i].option, o->name);
+		return -ENOTSUP;
+	}
+	if (o->cgroup && engine->act_for && engine->find_tenant(engine, o->cgroup)) {
+		const struct origin_line *at = job_origin(jobs, j, "cgroup");
+
+		err_set(e, at->file, at->line,
+			"cgroup: job %s is of tenant \"%s\", but there is none", o->name,
+			o->cgroup);
 		return -ENOTSUP;
 	}
 	return engine->folder && o->ioengine != IO_NULL ? check_folders(jobs, j, engine, e) : 0;

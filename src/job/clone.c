@@ -282,6 +282,8 @@ static void work(struct clone *c)
 		do_io(c, &io, buffer, &out);
 		if (c->shared)
 			mutex_lock(&c->lock);
+		if (c->punted && io.kind == IO_WRITE)
+			out.start_ns = punted_took(c, out.end_ns);
 		account(c, &io, &out);
 		verify(c, &io, &out, buffer);
 		c->in_flight--;
@@ -301,10 +303,25 @@ static void work(struct clone *c)
 	free(buffer);
 }
 
+/* Each task of the job acts for its tenant. */
+static void enter_tenant(struct clone *c)
+{
+	struct job_engine *e = c->run->engine;
+	const char *tenant = c->job->o.cgroup;
+	int rc;
+
+	if (!tenant || c->job->o.ioengine == IO_NULL)
+		return;
+	rc = e->act_for ? e->act_for(e, tenant) : -ENOTSUP;
+	if (rc)
+		clone_fail(c, rc, "cgroup: no tenant %s", tenant);
+}
+
 static void worker_main(void *clone)
 {
 	struct clone *c = clone;
 
+	enter_tenant(c);
 	work(c);
 	c->run->engine->task_exit(c->run->engine);
 }
@@ -358,16 +375,19 @@ static void sync_at_end(struct clone *c)
 static void issue_all(struct clone *c)
 {
 	const struct job_options *o = &c->job->o;
-	u64 tasks = queue_depth(o);
+	u64 tasks = punted_wanted(c) ? 1 : queue_depth(o);
 
 	c->epoch_ns = c->counted_ns = c->think_since_ns = world_now();
 	c->depth_since_ns = c->epoch_ns;
 	clone_join_flow(c);
 	c->shared = tasks > 1;
+	if (punted_wanted(c))
+		punted_begin(c);
 	if (c->shared)
 		work_together(c, tasks);
 	else
 		work(c);
+	punted_end(c);
 	clone_leave_flow(c);
 	if (o->end_fsync && (o->rw & RW_WRITE))
 		sync_at_end(c);
@@ -407,6 +427,7 @@ void clone_main(void *clone)
 	const struct job_options *o = &c->job->o;
 
 	clone_sleep_until(c, c->start_ns);
+	enter_tenant(c);
 	c->epoch_ns = c->counted_ns = world_now();
 	if (o->pre_read)
 		clone_pre_read(c);

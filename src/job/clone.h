@@ -143,6 +143,8 @@ struct clone {
 	u32 depth, depth_low, depth_high, depth_steady;
 	u64 depth_since_ns, depth_ios, depth_late;
 	bool depth_found;
+	u64 *punted; /* when each place in the queue was taken; NULL: see punted.c */
+	u64 punted_next;
 
 	int error;
 	char error_text[160];
@@ -273,5 +275,14 @@ static inline u64 seed_mix(u64 a, u64 b)
 	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
 	return x ^ x >> 31;
 }
+
+/* --- punted.c: buffered writes by io_uring, simulated */
+
+/* Whether the clone's writes are done one at a time, by one task for all that are in flight. */
+bool punted_wanted(const struct clone *c);
+void punted_begin(struct clone *c); /* c->punted stays NULL without memory */
+/* A write is done: when it was submitted. */
+u64 punted_took(struct clone *c, u64 end_ns);
+void punted_end(struct clone *c);
 
 #endif

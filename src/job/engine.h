@@ -62,6 +62,10 @@ struct job_engine {
 	int (*sync_range)(struct job_file *f, u64 offset, u64 len, unsigned flags);
 	/* 0 if files can be made in a folder; missing: there are none. */
 	int (*folder)(struct job_engine *e, const char *path);
+	/* The calling task acts for the tenant of that name from now on; 0 or -ENOENT. */
+	int (*act_for)(struct job_engine *e, const char *tenant);
+	/* 0 if there is a tenant of that name. */
+	int (*find_tenant)(struct job_engine *e, const char *tenant);
 	/* As fallocate(2), with FALLOC_FL_KEEP_SIZE if keep_size. */
 	int (*allocate)(struct job_file *f, u64 offset, u64 len, bool keep_size);
 };

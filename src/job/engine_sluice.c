@@ -8,13 +8,13 @@
  * but the first has a folder, and the longest folder that a name is in counts.
  */
 #include "job/engine_sluice.h"
-#include "file/file.h"
+#include "file/tenant.h"
 #include "world/lock.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS 1024
+#define BUCKETS (1u << 16)
 
 struct entry {
 	char *path; /* NULL once unlinked */
@@ -36,6 +36,8 @@ struct table {
 	struct place place[ENGINE_DEVICES_MAX];
 	const char *folder[ENGINE_DEVICES_MAX];
 	u32 mounts;
+	const char *shared[ENGINE_DEVICES_MAX]; /* files that are everybody's */
+	u32 shared_count;
 	struct mutex lock; /* protects the chains and entries */
 	struct entry *bucket[BUCKETS];
 };
@@ -128,6 +130,24 @@ int engine_sluice_mount(struct job_engine *je, const char *path, unsigned device
 	return 0;
 }
 
+int engine_sluice_share(struct job_engine *je, const char *path)
+{
+	struct table *t = table_of(je);
+
+	if (t->shared_count == ENGINE_DEVICES_MAX)
+		return -ENOSPC;
+	t->shared[t->shared_count++] = path;
+	return 0;
+}
+
+static bool is_shared(const struct table *t, const char *path)
+{
+	for (u32 i = 0; i < t->shared_count; i++)
+		if (!strcmp(t->shared[i], path))
+			return true;
+	return false;
+}
+
 /* The entry of a path, made if asked for. With the lock held. */
 static int find_entry(struct table *t, const char *path, bool create, struct entry **out)
 {
@@ -151,6 +171,7 @@ static int find_entry(struct table *t, const char *path, bool create, struct ent
 		free(e);
 		return rc;
 	}
+	inode_set_shared(e->inode, is_shared(t, path));
 	*out = *at = e;
 	return 0;
 }
@@ -323,6 +344,20 @@ static void sluice_task_exit(struct job_engine *je)
 	engine_task_exit(table_of(je)->engine);
 }
 
+static int sluice_act_for(struct job_engine *je, const char *name)
+{
+	struct tenant *t = engine_tenant(table_of(je)->engine, name);
+
+	if (t)
+		engine_act_for(t);
+	return t ? 0 : -ENOENT;
+}
+
+static int sluice_find_tenant(struct job_engine *je, const char *name)
+{
+	return engine_tenant(table_of(je)->engine, name) ? 0 : -ENOENT;
+}
+
 int engine_sluice_create(struct engine *e, unsigned device, u32 block_bytes,
 			 struct job_engine **out)
 {
@@ -344,7 +379,9 @@ int engine_sluice_create(struct engine *e, unsigned device, u32 block_bytes,
 				      .task_exit = sluice_task_exit,
 				      .features = JOB_CAN_DONTCACHE,
 				      .sync_range = sluice_sync_range,
-				      .allocate = sluice_allocate };
+				      .allocate = sluice_allocate,
+				      .act_for = sluice_act_for,
+				      .find_tenant = sluice_find_tenant };
 	t->engine = e;
 	t->place[t->mounts++] = (struct place){ device, block_bytes };
 	mutex_init(&t->lock, RANK_NAMESPACE);

@@ -15,6 +15,11 @@ int engine_sluice_create(struct engine *e, unsigned device, u32 block_bytes,
  */
 int engine_sluice_mount(struct job_engine *je, const char *path, unsigned device, u32 block_bytes);
 /*
+ * The file of that name is everybody's once it is made, as the metadata of a file system is;
+ * `path` outlives the table. One for each device; -ENOSPC.
+ */
+int engine_sluice_share(struct job_engine *je, const char *path);
+/*
  * Which of mounts[1] to mounts[count - 1] is the longest folder that a file's name is in; 0: none.
  * "//" and "/./" are as "/".
  */

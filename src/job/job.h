@@ -146,6 +146,8 @@ void job_results_finish(struct job_results *r);
 /* Where the job of a row stands, "FILE:LINE". Returns buf. */
 const char *job_result_place(const struct jobs *j, const struct job_result *r, char *buf,
 			     size_t size);
+/* The tenant that the job of a row acts for (cgroup), or NULL. */
+const char *job_result_tenant(const struct job_result *r);
 /* Writes the logs that jobs asked for, named and written as fio's, into the current folder.
  * 0, or a negative errno with `e` naming the file. */
 int job_results_write_logs(const struct job_results *r, struct err *e);

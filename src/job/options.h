@@ -102,6 +102,7 @@ struct ignored_errors {
 
 struct job_options {
 	const char *name, *description;
+	const char *cgroup; /* the tenant that its tasks act for, or NULL */
 	const char *filename, *filename_format, *directory;
 	u64 kb_base;
 	u64 rw;

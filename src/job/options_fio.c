@@ -8,7 +8,7 @@
 
 /* clang-format off */
 static const char *const others[] = {
-	"allow_file_create", "atomic", "bs_is_seq_rand", "cgroup", "cgroup_nodelete",
+	"allow_file_create", "atomic", "bs_is_seq_rand", "cgroup_nodelete",
 	"cgroup_weight", "cmdprio", "cmdprio_bssplit", "cmdprio_class", "exec_postrun",
 	"exec_prerun", "file_append", "gid", "ignore_zone_limits", "job_max_open_zones",
 	"latency_unit", "log_alternate_epoch", "log_alternate_epoch_clock_id",

@@ -189,6 +189,7 @@ static const struct option_choice generator_choices[] = {
 const struct option options_table[] = {
 	OPTION("name", TEXT, name, "name of the job, instead of its section's"),
 	OPTION("description", TEXT, description, "what the job is for"),
+	OPTION("cgroup", TEXT, cgroup, "tenant that the job's tasks act for"),
 	OPTION("kb_base", CHOICE, kb_base, "what k means in sizes",
 	       .normal = "1024", .choices = kilo_choices),
 

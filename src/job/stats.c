@@ -159,3 +159,8 @@ const char *job_result_place(const struct jobs *j, const struct job_result *r, c
 	snprintf(buf, size, "%s:%d", at->file, at->line);
 	return buf;
 }
+
+const char *job_result_tenant(const struct job_result *r)
+{
+	return r->job ? r->job->o.cgroup : NULL;
+}

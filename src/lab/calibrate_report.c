@@ -32,6 +32,8 @@ static const char *const methods[COST_MAX] = {
 	[COST_DIRTY] = "what a pwrite() of a page takes longer when it is clean",
 	[COST_SPLIT] = "not measured: no system call does only that",
 	[COST_EVICT] = "a page's share of posix_fadvise(POSIX_FADV_DONTNEED)",
+	[COST_ACTIVATE] = "not measured: it is part of the second use of a page",
+	[COST_BEGIN] = "not measured: it is part of lookup_ns, which is measured by pwrite()",
 	[COST_SUBMIT] = "CPU time of the thread in a direct pread(), without the call itself",
 	[COST_COMPLETE] = "not measured: an interrupt's CPU time is on no process's account",
 	[COST_ESTIMATE] =
@@ -39,7 +41,7 @@ static const char *const methods[COST_MAX] = {
 	[COST_WAKE] = "from waking a thread by a futex until it runs",
 };
 
-_Static_assert(COST_MAX == 12, "a new cost needs a method, and a place in whole calls");
+_Static_assert(COST_MAX == 14, "a new cost needs a method, and a place in whole calls");
 
 static const struct {
 	const char *about;

@@ -8,9 +8,9 @@
  * Strings are borrowed from the two INI files, which live as long as the experiment;
  * the few that must be made (paths, halves of dotted keys) are kept beside them.
  */
-#include "lab/experiment.h"
 #include "base/infile.h"
 #include "base/units.h"
+#include "lab/change.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -144,7 +144,7 @@ static const char *named(const struct ini_section *s, const char *kind)
 
 static const char *const plain_sections[] = { "experiment", "machine", "cpu",
 					      "device",     "vm",      "tolerance" };
-static const char *const named_sections[] = { "phase", "case", "reference" };
+static const char *const named_sections[] = { "phase", "case", "reference", "change" };
 
 static int check_section(const struct ini *ini, const struct ini_section *s, bool whole,
 			 struct err *e)
@@ -201,7 +201,10 @@ static int add_settings(struct settings *to, const struct ini *ini, struct err *
 {
 	for (size_t i = 0; i < ini->section_count; i++) {
 		const struct ini_section *s = &ini->sections[i];
+		const struct setting bare = setup_bare_tenant(s->name, ini->path, s->line);
 
+		if (bare.key && !s->entry_count && settings_add(to, &bare))
+			return experiment_no_memory(e);
 		for (size_t j = 0; setup_has_section(s->name) && j < s->entry_count; j++) {
 			const struct ini_entry *entry = &s->entries[j];
 			struct setting new = {
@@ -397,7 +400,8 @@ static int read_phase_settings(struct experiment *x, struct phase *p, struct ini
 static int read_phase(struct experiment *x, struct ini_section *s, struct err *e)
 {
 	static const char *const known[] = {
-		"job", "line", "measure", "sync_after", "drop_caches_after", "linger"
+		"job",    "line",        "measure", "sync_after", "drop_caches_after",
+		"linger", "close_tenant"
 	};
 	struct phase *p = &x->phases[x->phase_count];
 	int error;
@@ -413,6 +417,8 @@ static int read_phase(struct experiment *x, struct ini_section *s, struct err *e
 	    read_flag(x, s, "sync_after", &p->sync_after, e) ||
 	    read_flag(x, s, "drop_caches_after", &p->drop_caches_after, e))
 		return -EINVAL;
+	if (ini_get(s, "close_tenant"))
+		p->close_tenant = ini_get(s, "close_tenant")->value;
 	error = read_linger(x, p, s, e);
 	if (!error)
 		error = read_phase_jobs(x, p, s, e);
@@ -535,6 +541,8 @@ static int load(struct experiment *x, struct err *e)
 		error = read_cases(x, e);
 	if (!error)
 		error = match_references(x, e);
+	if (!error)
+		error = changes_read(x, e);
 	for (size_t i = 0; !error && i < x->case_count; i++)
 		error = case_find_after(x, &x->cases[i], e);
 	for (size_t i = 0; !error && i < x->case_count; i++)
@@ -570,6 +578,7 @@ void experiment_finish(struct experiment *x)
 	free(x->loaded);
 	free(x->cases);
 	free(x->references);
+	free(x->changes);
 	free(x->strings);
 	settings_finish(&x->settings);
 	for (size_t i = 0; i < PHASES_MAX; i++)

@@ -25,6 +25,7 @@ struct phase {
 	const struct jobs *jobs;
 	struct origin job_at; /* where its jobs were named */
 	bool measure, sync_after, drop_caches_after;
+	const char *close_tenant; /* who goes away after the jobs; or NULL */
 	u64 linger_ns;            /* after the jobs, until what the device did is read */
 	struct settings settings; /* of the device and vm, while this phase lasts */
 };
@@ -82,6 +83,8 @@ struct loaded_jobs {
 	struct jobs *jobs;
 };
 
+struct change;
+
 struct experiment {
 	const char *path, *name, *title, *source; /* title and source may be NULL */
 	struct policy policy;                     /* of cases that name none */
@@ -92,6 +95,8 @@ struct experiment {
 	struct reference *references;
 	size_t reference_count;
 	struct tolerance tolerance[METRIC_MAX];
+	struct change *changes; /* see change.h */
+	size_t change_count;
 	/* private: what the pointers above point into */
 	struct ini ini, machine;
 	struct settings settings; /* of the machine file and the experiment's own sections */

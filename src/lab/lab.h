@@ -18,6 +18,7 @@ struct lab_result {
 	char text[640];
 	struct metrics predicted;
 	struct metrics device[ENGINE_DEVICES_MAX]; /* those of single devices, as in the setup */
+	struct metrics tenant[SETUP_TENANTS_MAX];  /* likewise */
 	double wall_s, virtual_s;
 	struct series *series; /* of the measured phase, if it was to be recorded and no error */
 };

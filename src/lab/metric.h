@@ -11,13 +11,19 @@
 /*	name, key, unit, what it is */
 #define METRICS(X)                                                                                 \
 	X(READ_IOPS, read_iops, RATE, "reads a second")                                            \
+	X(READ_MIBS, read_mib_s, RATE, "MiB read a second")                                        \
+	X(READ_MB, read_mb_per_s, RATE, "million bytes read a second")                             \
 	X(READ_P50, read_p50_ms, MS, "median latency of a read")                                   \
 	X(READ_P99, read_p99_ms, MS, "99th percentile of the latency of reads")                    \
+	X(READ_P999, read_p999_ms, MS, "99.9th percentile of the latency of reads")                \
 	X(READ_MAX, read_max_ms, MS, "longest read")                                               \
 	X(READ_HITS, read_hit_percent, RATIO, "percent of what was read that came from the cache") \
 	X(WRITE_IOPS, write_iops, RATE, "writes a second")                                         \
+	X(WRITE_MIBS, write_mib_s, RATE, "MiB written a second")                                   \
+	X(WRITE_MB, write_mb_per_s, RATE, "million bytes written a second")                        \
 	X(WRITE_P50, write_p50_ms, MS, "median latency of a write")                                \
 	X(WRITE_P99, write_p99_ms, MS, "99th percentile of the latency of writes")                 \
+	X(WRITE_P999, write_p999_ms, MS, "99.9th percentile of the latency of writes")             \
 	X(WRITE_MAX, write_max_ms, MS, "longest write")                                            \
 	X(FSYNC_P99, fsync_p99_ms, MS, "99th percentile of the latency of fsyncs")                 \
 	X(FSYNC_MAX, fsync_max_ms, MS, "longest fsync")                                            \
@@ -25,6 +31,7 @@
 	X(MAX_DIRTY, max_dirty_bytes, BYTES, "most that was charged as dirty at once")             \
 	X(MAX_DEBT, max_debt_bytes, BYTES, "most that had to be written at once")                  \
 	X(MAX_PINNED, max_pinned_bytes, BYTES, "most that could not be reclaimed at once")         \
+	X(MAX_DROP, max_dontcache_bytes, BYTES, "most that was dirty for DONTCACHE at once")       \
 	X(CHARGED, pages_charged, COUNT, "pages charged as dirty")                                 \
 	X(WRITTEN, pages_written, COUNT, "pages written to the device")                            \
 	X(DEVICE_READS, device_reads, COUNT, "reads the device served")                            \
@@ -32,11 +39,23 @@
 	X(DEVICE_READ_BYTES, device_read_bytes, BYTES, "bytes read from the device")               \
 	X(DEVICE_WRITE_BYTES, device_write_bytes, BYTES, "bytes written to the device")            \
 	X(DEVICE_BUSY, device_busy_percent, RATIO, "time the busiest device had something to do")  \
+	X(DEVICE_WRITES_4K, device_writes_4k, COUNT, "writes to a fuse device of up to 4 KiB")     \
+	X(DEVICE_WRITES_8K, device_writes_8k, COUNT, "... of up to 8 KiB")                         \
+	X(DEVICE_WRITES_16K, device_writes_16k, COUNT, "... of up to 16 KiB")                      \
+	X(DEVICE_WRITES_32K, device_writes_32k, COUNT, "... of up to 32 KiB")                      \
+	X(DEVICE_WRITES_64K, device_writes_64k, COUNT, "... of up to 64 KiB")                      \
+	X(DEVICE_WRITES_128K, device_writes_128k, COUNT, "... of up to 128 KiB")                   \
+	X(DEVICE_WRITES_256K, device_writes_256k, COUNT, "... of up to 256 KiB")                   \
+	X(DEVICE_WRITES_512K, device_writes_512k, COUNT, "... of up to 512 KiB")                   \
+	X(DEVICE_WRITES_1M, device_writes_1m, COUNT, "... of up to 1 MiB")                         \
+	X(DEVICE_WRITES_LARGER, device_writes_larger, COUNT, "... and of more than that")          \
 	X(WRITE_FACTOR, write_factor, RATIO, "bytes to write a byte that the jobs wrote")          \
 	X(FIRST_THROTTLE, first_throttle_s, SECONDS, "when the first writer was put to sleep")     \
 	X(BACKGROUND, background_s, SECONDS, "when dirty first passed the background threshold")   \
 	X(LAST_WRITE, last_write_s, SECONDS, "when the last write of the jobs had returned")       \
 	X(ENDED, ended_s, SECONDS, "when the last job had ended")                                  \
+	X(CLOSE, close_s, SECONDS, "time a tenant took to go away")                                \
+	X(CLOSE_STEP, close_step_ms, MS, "longest step of that")                                   \
 	X(PACE, first_pace_kb, RATIO, "KiB a second that the throttle first allowed a writer")     \
 	X(PACE_DIRTY, first_pace_dirty_bytes, BYTES, "dirty on the writer's device at that moment")
 

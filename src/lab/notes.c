@@ -30,6 +30,12 @@ int experiment_take_notes(struct experiment *x, struct err *e)
 
 	for (size_t c = 0; c < x->case_count; c++)
 		case_mark_devices(x, &x->cases[c], used);
+	for (u32 i = 0; i < s->device_count; i++) {
+		int backing = setup_backing(s, &s->device[i].config);
+
+		if (backing >= 0)
+			used[backing] = true;
+	}
 	for (u32 i = 1; i < s->device_count; i++) {
 		char *note;
 

@@ -7,17 +7,25 @@
  * what stands in them.
  */
 #include "lab/report.h"
+#include "lab/change.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 const struct report_group report_groups[REPORT_GROUPS] = {
-	{ METRIC_READ_IOPS, "read IOPS", true },    { METRIC_READ_P99, "read p99 ms", false },
-	{ METRIC_READ_MAX, "read max ms", false },  { METRIC_READ_HITS, "read hit %", false },
-	{ METRIC_WRITE_IOPS, "write IOPS", true },  { METRIC_WRITE_P99, "p99 ms", false },
-	{ METRIC_WRITE_MAX, "max ms", false },      { METRIC_SLEEP, "sleep s", false },
-	{ METRIC_MAX_DIRTY, "max dirty", false },   { METRIC_MAX_DEBT, "max debt", false },
-	{ METRIC_MAX_PINNED, "max pinned", false },
+	{ METRIC_READ_IOPS, "read IOPS", true, false },
+	{ METRIC_READ_MIBS, "read MiB/s", true, true },
+	{ METRIC_READ_P99, "read p99 ms", false, false },
+	{ METRIC_READ_MAX, "read max ms", false, false },
+	{ METRIC_READ_HITS, "read hit %", false, false },
+	{ METRIC_WRITE_IOPS, "write IOPS", true, false },
+	{ METRIC_WRITE_MIBS, "write MiB/s", true, true },
+	{ METRIC_WRITE_P99, "p99 ms", false, false },
+	{ METRIC_WRITE_MAX, "max ms", false, false },
+	{ METRIC_SLEEP, "sleep s", false, false },
+	{ METRIC_MAX_DIRTY, "max dirty", false, false },
+	{ METRIC_MAX_DEBT, "max debt", false, false },
+	{ METRIC_MAX_PINNED, "max pinned", false, false },
 };
 
 #define COLUMNS_MAX (2 + 3 * REPORT_GROUPS)
@@ -120,7 +128,7 @@ static void lay_out(struct table *t, const struct lab_result *results, size_t co
 			published |= report_known(report_reference(&results[i]),
 						  report_groups[g].metric);
 		}
-		if (!any)
+		if (!any || (report_groups[g].quiet && !published))
 			continue;
 		add_column(t, &report_groups[g], PART_PREDICTED, results, count);
 		if (published)
@@ -196,6 +204,37 @@ static void write_devices(FILE *out, const struct lab_result *results, size_t co
 	}
 }
 
+/* Figures of single tenants, likewise. */
+static void write_tenants(FILE *out, const struct lab_result *results, size_t count)
+{
+	static const enum metric shown[] = { METRIC_READ_IOPS, METRIC_WRITE_IOPS, METRIC_WRITE_P99,
+					     METRIC_WRITE_MAX, METRIC_SLEEP,      METRIC_MAX_DIRTY,
+					     METRIC_WRITTEN,   METRIC_ENDED };
+
+	for (size_t i = 0; i < count; i++) {
+		const struct setup *s = &results[i].c->setup;
+		const struct metrics *all = &results[i].predicted;
+
+		if (report_known(all, METRIC_CLOSE))
+			fprintf(out,
+				"%s%s: a tenant went away in %.3f s, no step longer than %.3f ms\n",
+				i ? "" : "\n", results[i].c->name, all->value[METRIC_CLOSE],
+				all->value[METRIC_CLOSE_STEP]);
+		for (u32 t = 0; t < s->tenant_count && !results[i].error; t++) {
+			const struct metrics *m = &results[i].tenant[t];
+			char value[METRIC_TEXT_MAX];
+
+			fprintf(out, "%s%s, tenant %s:", t ? "" : "\n", results[i].c->name,
+				s->tenant[t].name);
+			for (size_t k = 0; k < ARRAY_SIZE(shown); k++)
+				if (report_known(m, shown[k]))
+					fprintf(out, " %s %s", metric_key(shown[k]),
+						metric_print(value, shown[k], m->value[shown[k]]));
+			fputc('\n', out);
+		}
+	}
+}
+
 void report_table(FILE *out, const struct experiment *x, const struct lab_result *results,
 		  size_t count)
 {
@@ -213,6 +252,8 @@ void report_table(FILE *out, const struct experiment *x, const struct lab_result
 	for (size_t i = 0; i < count; i++)
 		write_row(out, &t, &results[i]);
 	write_devices(out, results, count);
+	write_tenants(out, results, count);
+	changes_table(out, x, results, count);
 }
 
 /* Misses among the figures of a case, or of one of its devices: then `prefix` says of which. */
@@ -273,5 +314,5 @@ size_t report_misses(FILE *out, const struct experiment *x, const struct lab_res
 	for (size_t i = 0; i < count; i++)
 		if (!results[i].error)
 			sum += case_misses(out, x, &results[i]);
-	return sum;
+	return sum + changes_misses(out, x, results, count);
 }

@@ -10,9 +10,10 @@ struct report_group {
 	enum metric metric;
 	const char *title;
 	bool diff;
+	bool quiet; /* only where something was published */
 };
 
-#define REPORT_GROUPS 11
+#define REPORT_GROUPS 13
 extern const struct report_group report_groups[REPORT_GROUPS];
 
 /* Whether a case has that figure; `m` may be NULL. */

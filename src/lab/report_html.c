@@ -64,6 +64,8 @@ static unsigned columns_of(const struct report *r, const struct report_group *g)
 		any |= report_known(&r->results[i].predicted, g->metric);
 		published |= report_known(report_reference(&r->results[i]), g->metric);
 	}
+	if (g->quiet && !published)
+		return 0;
 	return !any ? 0 : !published ? 1 : g->diff ? 3 : 2;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "lab/rig.h"
 #include "job/engine_sluice.h"
+#include "lab/fuse_server.h"
 
 static int make_devices(struct rig *r, const struct setup *s, u64 seed)
 {
@@ -56,6 +57,31 @@ static int add_files(struct rig *r, const struct setup *s)
 	for (u32 i = 1; i < s->device_count && !error; i++)
 		error = engine_sluice_mount(r->files, s->device[i].mount, i,
 					    s->device[i].block_bytes);
+	for (u32 i = 0; i < s->device_count && !error; i++)
+		if (s->device[i].shared_file)
+			error = engine_sluice_share(r->files, s->device[i].shared_file);
+	return error;
+}
+
+static int add_tenants(struct rig *r, const struct setup *s)
+{
+	struct tenant *t;
+	int error = 0;
+
+	for (u32 i = 0; i < s->tenant_count && !error; i++)
+		error = engine_add_tenant(r->engine, s->tenant[i].name, &s->tenant[i].settings, &t);
+	return error;
+}
+
+static int start_servers(struct rig *r, const struct setup *s)
+{
+	int error = 0;
+
+	for (u32 i = 0; i < s->device_count && !error; i++)
+		if (device_is_fuse(r->device[i]))
+			error = fuse_server_start(r->engine, r->device[i],
+						  setup_backing(s, &s->device[i].config),
+						  &r->server[i]);
 	return error;
 }
 
@@ -84,14 +110,33 @@ int rig_build(struct rig *r, const struct setup *s, const struct policy *policy,
 	error = add_devices(r, s);
 	if (error)
 		return error;
+	*doing = "starting the servers";
+	error = start_servers(r, s);
+	if (error)
+		return error;
 	*doing = "making the files";
-	return add_files(r, s);
+	error = add_files(r, s);
+	if (error)
+		return error;
+	*doing = "making the tenants";
+	return add_tenants(r, s);
+}
+
+static void wait_until_idle(const struct device *d)
+{
+	while (!device_idle(d))
+		world_sleep_until(world_now() + NSEC_PER_MSEC);
 }
 
 void rig_take_down(struct rig *r)
 {
 	if (r->files)
 		engine_sluice_destroy(r->files);
+	for (u32 i = 0; i < r->device_count; i++)
+		if (r->server[i]) {
+			wait_until_idle(r->device[i]);
+			fuse_server_stop(r->server[i]);
+		}
 	if (r->engine)
 		engine_discard(r->engine);
 	for (u32 i = 0; i < r->device_count; i++)
@@ -104,8 +149,7 @@ int rig_set(struct rig *r, const struct vm_settings *vm, const struct setup_devi
 	int error = 0;
 
 	for (u32 i = 0; i < r->device_count; i++)
-		while (!device_idle(r->device[i]))
-			world_sleep_until(world_now() + NSEC_PER_MSEC);
+		wait_until_idle(r->device[i]);
 	for (u32 i = 0; i < r->device_count && !error; i++) {
 		struct device_config config = as[i].config;
 

@@ -11,6 +11,7 @@ struct rig {
 	u32 device_count;
 	struct engine *engine;
 	struct job_engine *files;
+	struct fuse_server *server[ENGINE_DEVICES_MAX]; /* of devices of model "fuse" */
 };
 
 /*

@@ -12,6 +12,7 @@
  */
 #include "lab/lab.h"
 #include "lab/rig.h"
+#include "lab/tenant_figures.h"
 #include "lab/trace_text.h"
 #include <errno.h>
 #include <math.h>
@@ -38,6 +39,7 @@ struct run {
 	/* when what they did is read, a little later */
 	struct device_stats device_read[ENGINE_DEVICES_MAX];
 	struct job_dir_stats reads, writes;
+	struct tenant_figures tenants;
 	struct hist syncs;
 	u64 started_ns, ended_ns;
 };
@@ -68,6 +70,7 @@ static void begin_measuring(struct run *r)
 	engine_stats_reset(r->rig.engine);
 	engine_stats(r->rig.engine, &r->before);
 	look_at_devices(r, r->device_before);
+	tenant_figures_begin(&r->tenants, &r->c->setup, r->rig.engine);
 	r->started_ns = world_now();
 }
 
@@ -75,6 +78,7 @@ static void end_measuring(struct run *r, const struct job_results *results)
 {
 	engine_stats(r->rig.engine, &r->after);
 	look_at_devices(r, r->device_after);
+	tenant_figures_end(&r->tenants, results);
 	r->ended_ns = world_now();
 	if (r->x->phases[r->x->measured].linger_ns)
 		world_sleep_until(r->ended_ns + r->x->phases[r->x->measured].linger_ns);
@@ -183,6 +187,9 @@ static void run_phase(struct run *r, size_t i)
 		     job->error_text[0] ? job->error_text : strerror(-job->error));
 	}
 	job_results_finish(&results);
+	snprintf(doing, sizeof(doing), "close_tenant after phase %s", p->name);
+	if (p->close_tenant && !r->out->error)
+		failed(r, tenant_close(r->rig.engine, p->close_tenant, &r->out->predicted), doing);
 	snprintf(doing, sizeof(doing), "sync after phase %s", p->name);
 	if (p->sync_after && !r->out->error)
 		failed(r, engine_sync(r->rig.engine), doing);
@@ -232,13 +239,22 @@ static double percentile_ms(const struct hist *h, double percent)
 	return (double)min_u64(hist_percentile(h, percent), h->max_ns) / NSEC_PER_MSEC;
 }
 
-static void put_latencies(struct metrics *to, const struct job_dir_stats *d, enum metric iops,
-			  enum metric p50, enum metric p99, enum metric max)
+/* The figures of reads or of writes. */
+struct dir_metrics {
+	enum metric iops, mib, mb, p50, p99, p999, max;
+};
+
+static void put_dir(struct metrics *to, const struct job_dir_stats *d, const struct dir_metrics *m)
 {
-	metric_put(to, iops, d->runtime_ns ? (double)d->ios * NSEC_PER_SEC / d->runtime_ns : 0);
-	metric_put(to, p50, percentile_ms(&d->clat, 50));
-	metric_put(to, p99, percentile_ms(&d->clat, 99));
-	metric_put(to, max, d->ios ? (double)d->clat.max_ns / NSEC_PER_MSEC : 0);
+	double s = (double)d->runtime_ns / NSEC_PER_SEC;
+
+	metric_put(to, m->iops, d->runtime_ns ? (double)d->ios * NSEC_PER_SEC / d->runtime_ns : 0);
+	metric_put(to, m->mib, s > 0 ? (double)d->bytes / (1 << 20) / s : 0);
+	metric_put(to, m->mb, s > 0 ? (double)d->bytes / 1e6 / s : 0);
+	metric_put(to, m->p50, percentile_ms(&d->clat, 50));
+	metric_put(to, m->p99, percentile_ms(&d->clat, 99));
+	metric_put(to, m->p999, percentile_ms(&d->clat, 99.9));
+	metric_put(to, m->max, d->ios ? (double)d->clat.max_ns / NSEC_PER_MSEC : 0);
 }
 
 /* A moment of the measured phase, or never. */
@@ -291,6 +307,18 @@ static void put_device(const struct run *r, u32 i, struct metrics *to)
 		   ns > 0 ? 100 * (double)(r->device_after[i].busy_ns - b->busy_ns) / ns : 0);
 }
 
+/* How large the requests of a FUSE file system were. */
+static void put_sizes(const struct run *r, u32 i, struct metrics *to)
+{
+	const struct device_stats *a = &r->device_read[i], *b = &r->device_before[i];
+
+	static_assert(METRIC_DEVICE_WRITES_LARGER - METRIC_DEVICE_WRITES_4K + 1 == DEVICE_SIZES,
+		      "a figure for each class");
+	for (u32 size = 0; size < DEVICE_SIZES; size++)
+		metric_put(to, METRIC_DEVICE_WRITES_4K + size,
+			   (double)(a->write_sizes[size] - b->write_sizes[size]));
+}
+
 /* Each device's figures, their sums, and how busy the busiest was. */
 static void put_devices(const struct run *r, struct metrics *to)
 {
@@ -300,10 +328,12 @@ static void put_devices(const struct run *r, struct metrics *to)
 		struct metrics *one = &out->device[i];
 
 		put_device(r, i, one);
+		if (!strcmp(r->c->setup.device[i].config.model, "fuse"))
+			put_sizes(r, i, one);
 		for (enum metric m = 0; m < METRIC_MAX; m++) {
 			double sum = to->value[m] + one->value[m];
 
-			if (metric_device_key(m))
+			if (one->state[m] == METRIC_KNOWN)
 				metric_put(to, m,
 					   m == METRIC_DEVICE_BUSY
 						   ? fmax(to->value[m], one->value[m])
@@ -335,22 +365,33 @@ static void put_figures(const struct run *r, struct metrics *to)
 {
 	const struct engine_stats *a = &r->after, *b = &r->before;
 
+	static const struct dir_metrics reads = {
+		METRIC_READ_IOPS, METRIC_READ_MIBS, METRIC_READ_MB,  METRIC_READ_P50,
+		METRIC_READ_P99,  METRIC_READ_P999, METRIC_READ_MAX,
+	};
+	static const struct dir_metrics writes = {
+		METRIC_WRITE_IOPS, METRIC_WRITE_MIBS, METRIC_WRITE_MB,  METRIC_WRITE_P50,
+		METRIC_WRITE_P99,  METRIC_WRITE_P999, METRIC_WRITE_MAX,
+	};
+
 	if (r->reads.ios)
-		put_latencies(to, &r->reads, METRIC_READ_IOPS, METRIC_READ_P50, METRIC_READ_P99,
-			      METRIC_READ_MAX);
+		put_dir(to, &r->reads, &reads);
 	if (r->reads.bytes)
 		put_read_hits(r, to);
 	if (r->writes.ios || !r->reads.ios)
-		put_latencies(to, &r->writes, METRIC_WRITE_IOPS, METRIC_WRITE_P50, METRIC_WRITE_P99,
-			      METRIC_WRITE_MAX);
+		put_dir(to, &r->writes, &writes);
 	metric_put(to, METRIC_SLEEP,
 		   (double)(a->throttle_sleep_ns - b->throttle_sleep_ns) / NSEC_PER_SEC);
 	put_pages(to, METRIC_MAX_DIRTY, a->dirty_max);
 	put_pages(to, METRIC_MAX_DEBT, a->debt_max);
 	put_pages(to, METRIC_MAX_PINNED, a->pinned_max);
+	if (a->drop_max)
+		put_pages(to, METRIC_MAX_DROP, a->drop_max);
 	metric_put(to, METRIC_CHARGED, (double)(a->charged - b->charged));
 	metric_put(to, METRIC_WRITTEN, (double)(a->written - b->written));
 	put_devices(r, to);
+	for (u32 i = 0; i < r->c->setup.tenant_count; i++)
+		tenant_figures_put(&r->tenants, i, &r->out->tenant[i]);
 	if (r->syncs.samples)
 		put_syncs(r, to);
 	if (r->writes.bytes)

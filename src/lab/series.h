@@ -51,6 +51,7 @@
 	X(DEVICE_READ_RATE, device_read_bytes_per_s, "bytes read from the device a second")    \
 	X(DEVICE_WRITE_RATE, device_write_bytes_per_s, "bytes written to the device a second") \
 	X(DEVICE_BUSY, device_busy_percent, "time the device had something to do")             \
+	X(DEVICE_WRITE_SIZE, device_write_bytes, "mean size of the writes the device served")  \
 	X(DEVICE_DEPTH, device_in_flight, "requests at the device")                            \
 	X(ORDER0, order0_bytes, "cached in folios of 4 KiB")                                   \
 	X(ORDER1, order1_bytes, "cached in folios of 8 KiB")                                   \

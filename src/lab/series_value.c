@@ -155,6 +155,13 @@ static double mean_pause(const struct engine_stats *a, const struct engine_stats
 	       NSEC_PER_MSEC;
 }
 
+static double mean_write(const struct device_stats *d, const struct device_stats *e)
+{
+	u64 writes = e->writes - d->writes;
+
+	return writes ? (double)(e->write_bytes - d->write_bytes) / (double)writes : NAN;
+}
+
 bool series_of_device(enum series_column c)
 {
 	return c >= SERIES_DEVICE_READS && c <= SERIES_DEVICE_DEPTH;
@@ -170,15 +177,32 @@ double series_device_value(const struct series *s, enum series_column c, u32 dev
 		return (double)q->device[device].in_flight;
 	if (!point)
 		return NAN;
+	if (c == SERIES_DEVICE_WRITE_SIZE)
+		return mean_write(&p->device[device], &q->device[device]);
 	seconds = (double)(q->t_ns - p->t_ns) / NSEC_PER_SEC;
 	return seconds > 0 ? device_growth(&p->device[device], &q->device[device], c) / seconds
 			   : NAN;
+}
+
+static double mean_write_of_all(const struct series *s, size_t point)
+{
+	struct device_stats before = { 0 }, after = { 0 };
+
+	for (u32 i = 0; i < s->device_count && point; i++) {
+		before.writes += s->points[point - 1].device[i].writes;
+		before.write_bytes += s->points[point - 1].device[i].write_bytes;
+		after.writes += s->points[point].device[i].writes;
+		after.write_bytes += s->points[point].device[i].write_bytes;
+	}
+	return mean_write(&before, &after);
 }
 
 static double devices_value(const struct series *s, enum series_column c, size_t point)
 {
 	double all = 0;
 
+	if (c == SERIES_DEVICE_WRITE_SIZE)
+		return mean_write_of_all(s, point);
 	for (u32 i = 0; i < s->device_count; i++) {
 		double one = series_device_value(s, c, i, point);
 

@@ -8,9 +8,8 @@
  * numbers, so that a complaint of the device's can be led back to the place where
  * the value was really written.
  */
-#include "lab/setup.h"
 #include "base/units.h"
-#include "job/engine_sluice.h"
+#include "lab/setup_tenant.h"
 #include "ledger/limits.h"
 #include <errno.h>
 #include <stdio.h>
@@ -130,7 +129,7 @@ bool setup_has_section(const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
 		if (!strcmp(sections[i], name))
 			return true;
-	return device_of(name) != NULL;
+	return device_of(name) || setup_tenant_of(name);
 }
 
 bool setup_has_device(const struct settings *s, const char *section)
@@ -154,9 +153,9 @@ int setting_address(const struct settings *s, const char *key, const struct orig
 		    char **section, const char **name, struct err *e)
 {
 	const char *dot = strchr(key, '.'), *second = strchr(dot + 1, '.');
-	bool device = second && !strncmp(key, "device.", 7);
+	bool device = second && (!strncmp(key, "device.", 7) || !strncmp(key, "tenant.", 7));
 
-	if (device && asprintf(section, DEVICE_NAMED "%.*s", (int)(second - dot - 1), dot + 1) < 0)
+	if (device && asprintf(section, "%.6s %.*s", key, (int)(second - dot - 1), dot + 1) < 0)
 		*section = NULL;
 	else if (!device)
 		*section = strndup(key, (size_t)(dot - key));
@@ -166,8 +165,8 @@ int setting_address(const struct settings *s, const char *key, const struct orig
 	}
 	*name = device ? second + 1 : dot + 1;
 	if (device && !setup_has_device(s, *section))
-		err_set(e, at->file, at->line, "\"%s\" is of a device there is not: no [%s]", key,
-			*section);
+		err_set(e, at->file, at->line, "\"%s\" is of a %.6s there is not: no [%s]", key,
+			key, *section);
 	else if (!setup_has_section(*section))
 		refuse_section(key, *section, at, e);
 	else
@@ -290,14 +289,23 @@ static struct setup_device *device_at(struct setup *to, const char *name)
 	return d;
 }
 
-static int apply_mount(struct setup_device *d, const struct setting *s, struct err *e)
+static bool is_name_key(const char *key)
 {
+	return !strcmp(key, "mount") || !strcmp(key, "shared_file");
+}
+
+static int apply_name(struct setup_device *d, const struct setting *s, struct err *e)
+{
+	if (!*s->value)
+		return err_set(e, s->at.file, s->at.line, "%s needs a name, as /mnt", s->key);
+	if (!strcmp(s->key, "shared_file")) {
+		d->shared_file = s->value;
+		return 0;
+	}
 	if (!d->name[0])
 		return err_set(e, s->at.file, s->at.line,
 			       "[device] takes all files that are in no other device's mount, and "
 			       "has none itself");
-	if (!*s->value)
-		return err_set(e, s->at.file, s->at.line, "mount needs a folder, as /mnt");
 	d->mount = s->value;
 	return 0;
 }
@@ -309,8 +317,8 @@ static int apply(struct setup *to, const struct setting *s, struct err *e)
 	struct setup_device *d = name ? device_at(to, name) : NULL;
 	u64 value;
 
-	if (d && !strcmp(s->key, "mount"))
-		return apply_mount(d, s, e);
+	if (d && is_name_key(s->key))
+		return apply_name(d, s, e);
 	if (!strcmp(s->section, "machine") && !strcmp(s->key, "fs")) {
 		to->fs = fs_find(s->value);
 		if (to->fs == FS_NONE)
@@ -367,7 +375,7 @@ static void gather(struct ini_section *to, const struct settings *s, const char 
 	for (size_t i = 0; i < s->count; i++) {
 		const struct setting *one = &s->all[i];
 		bool ours = strcmp(one->section, section) != 0 || knob_find(section, one->key) ||
-			    !strcmp(one->key, "mount");
+			    is_name_key(one->key);
 
 		if (ours || last_of(s, section, one->key) != one)
 			continue;
@@ -510,6 +518,8 @@ int setup_check_section(const char *section, const struct origin *at, struct err
 {
 	const char *name = device_of(section);
 
+	if (setup_tenant_of(section))
+		return setup_check_tenant(section, at, e);
 	if (!name || !*name)
 		return 0;
 	if (strlen(name) >= sizeof(((struct setup_device *)0)->name) || strpbrk(name, ". \t/"))
@@ -532,9 +542,10 @@ static int apply_all(struct setup *out, const struct settings *s, struct err *e)
 		if (device && !device_at(out, device))
 			return err_set(e, one->at.file, one->at.line,
 				       "there are more than %d devices", ENGINE_DEVICES_MAX);
-		if (device && !knob_find("device", one->key) && strcmp(one->key, "mount") != 0)
+		if (device && !knob_find("device", one->key) && !is_name_key(one->key))
 			continue; /* its model's */
-		if (apply(out, one, e))
+		if (setup_tenant_of(one->section) ? setup_apply_tenant(out, one, e)
+						  : apply(out, one, e))
 			return -EINVAL;
 	}
 	return 0;
@@ -557,6 +568,11 @@ int setup_read(struct setup *out, const struct settings *s, const char *path, st
 		if (!error && i)
 			error = check_mount(out, i, s, path, e);
 	}
+	for (u32 i = 0; i < out->device_count && !error; i++) {
+		struct origin at = origin_of(s, &out->device[i], path);
+
+		error = setup_check_backing(out, i, &at, e);
+	}
 	return error ? error : check_parts(out, s, path, e);
 }
 
@@ -571,18 +587,4 @@ int setup_read_vm(struct vm_settings *vm, const struct settings *s, struct err *
 	}
 	*vm = setup.vm;
 	return 0;
-}
-
-const char *setup_device_name(const struct setup_device *d)
-{
-	return d->name[0] ? d->name : d->config.name[0] ? d->config.name : d->config.model;
-}
-
-const struct setup_device *setup_device_of(const struct setup *s, const char *path)
-{
-	const char *mounts[ENGINE_DEVICES_MAX];
-
-	for (u32 i = 1; i < s->device_count; i++)
-		mounts[i] = s->device[i].mount;
-	return &s->device[engine_sluice_mount_of(path, mounts, s->device_count)];
 }

@@ -12,7 +12,7 @@
 #define SLUICE_LAB_SETUP_H
 
 #include "device/device.h"
-#include "file/engine.h"
+#include "file/tenant.h"
 #include "world/sim.h"
 
 /* Where a person wrote something: a file and line, or "-s KEY=VALUE" and line 0. */
@@ -38,12 +38,20 @@ void settings_finish(struct settings *s);
 
 /* A device and what the page cache is told of it. */
 struct setup_device {
-	char name[32];     /* of [device NAME]; of the first "", and its model's for people */
-	const char *mount; /* its files are in this folder; NULL for the first: all others */
+	char name[32];           /* of [device NAME]; of the first "", and its model's for people */
+	const char *mount;       /* its files are in this folder; NULL for the first: all others */
+	const char *shared_file; /* a file of all tenants, as the file system's metadata; or NULL */
 	struct device_config config;
 	struct bdi_settings bdi;
 	u64 size_bytes;  /* 0: no limit */
 	u32 block_bytes; /* of the files */
+};
+
+/* [tenant NAME] */
+#define SETUP_TENANTS_MAX 16
+struct setup_tenant {
+	char name[32];
+	struct tenant_settings settings;
 };
 
 struct setup {
@@ -53,10 +61,16 @@ struct setup {
 	struct vm_settings vm;
 	struct setup_device device[ENGINE_DEVICES_MAX];
 	u32 device_count;
+	struct setup_tenant tenant[SETUP_TENANTS_MAX];
+	u32 tenant_count;
 };
 
 /* The dirty limit of its empty page cache, pages. */
 u64 setup_limit(const struct setup *s);
+/* The index of the device that a FUSE server keeps its files on; -1: in its own memory. */
+int setup_backing(const struct setup *s, const struct device_config *config);
+/* -EINVAL: there is no such device, or it has a server itself. */
+int setup_check_backing(const struct setup *s, u32 device, const struct origin *at, struct err *e);
 /* What people call a device: its section's name, or that of the first one's configuration. */
 const char *setup_device_name(const struct setup_device *d);
 /* The device that a file is on: that with the longest mount its name is in. */
@@ -75,6 +89,8 @@ int setup_read_vm(struct vm_settings *vm, const struct settings *s, struct err *
 const char *setup_section(size_t i);
 /* Whether a section's name is one of them, or that of another device: "device NAME". */
 bool setup_has_section(const char *name);
+/* What [tenant NAME] without a line in it says: a floor of 0. No key: another section. */
+struct setting setup_bare_tenant(const char *section, const char *file, int line);
 /* -EINVAL: the name of a device's section cannot be. */
 int setup_check_section(const char *section, const struct origin *at, struct err *e);
 /* Whether a device, by the name of its section, is in the settings. */

@@ -96,6 +96,13 @@ void ledger_post_all(struct ledger *const *books, unsigned count, const struct l
 	spin_unlock(lock);
 }
 
+void ledger_post_one(struct ledger *l, const struct ledger_entry *e, struct spinlock *lock)
+{
+	spin_lock(lock);
+	post_fields_alone(l, e, fields_of(e));
+	spin_unlock(lock);
+}
+
 void ledger_reset_peaks(struct ledger *l)
 {
 	for (unsigned i = 0; i < LEVEL_MAX; i++)

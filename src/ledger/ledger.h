@@ -13,6 +13,9 @@
  *			folio_dirty, folio_writeback, and pinned, the union of the two,
  *			which cannot be reclaimed
  *
+ * Of what is dirty, drop (by page) and folio_drop count what is in folios that are made to go once
+ * they are written (DONTCACHE).
+ *
  * A policy only chooses which of them the throttle and the flusher read. No level
  * counts a page twice; a page that is re-dirtied in flight is in debt and in flight,
  * but pinned once.
@@ -33,7 +36,9 @@
 	X(IN_FLIGHT, in_flight)             \
 	X(FOLIO_DIRTY, folio_dirty)         \
 	X(FOLIO_WRITEBACK, folio_writeback) \
-	X(PINNED, pinned)
+	X(PINNED, pinned)                   \
+	X(DROP, drop)                       \
+	X(FOLIO_DROP, folio_drop)
 
 /*
  * Totals only rise, and for pages as for folios
@@ -85,6 +90,8 @@ void ledger_post(struct ledger *l, const struct ledger_entry *e);
  */
 void ledger_post_all(struct ledger *const *books, unsigned count, const struct ledger_entry *e,
 		     struct spinlock *lock);
+/* Posts to one of those others. */
+void ledger_post_one(struct ledger *l, const struct ledger_entry *e, struct spinlock *lock);
 void ledger_reset_peaks(struct ledger *l);
 
 static inline u64 ledger_level(const struct ledger *l, enum ledger_level i)

@@ -44,6 +44,8 @@ struct sluice_file {
 /* Finds or makes the store of `ctx` and counts an open of it. store.c */
 int lib_store_get(struct sluice *c, const struct sluice_store *ops, void *ctx, u64 size_bytes,
 		  bool to_write, struct lib_store **out);
+/* The store of an inode, or NULL: it has a path. With the stores_lock held. */
+struct lib_store *lib_store_of(struct sluice *c, const struct inode *inode);
 /* Undoes it, when the open came to nothing. */
 void lib_store_put(struct sluice *c, struct lib_store *s);
 /*

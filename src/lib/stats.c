@@ -53,6 +53,8 @@ static void of_engine(struct sluice *c, struct sluice_stats *s)
 	s->folios_split = e.folios_split;
 	s->folios_shed = e.folios_shed;
 	s->reclaim_waits = e.reclaim_waits;
+	s->unsafe_bytes = bytes(e.unsafe);
+	s->unsafe_files = e.unsafe_files;
 }
 
 static void of_device(struct sluice *c, struct sluice_stats *s)

@@ -109,6 +109,19 @@ static struct lib_store *find(struct sluice *c, const void *ctx)
 	return NULL;
 }
 
+struct lib_store *lib_store_of(struct sluice *c, const struct inode *inode)
+{
+	struct list_node *n;
+
+	list_for_each (n, &c->stores) {
+		struct lib_store *s = list_entry(n, struct lib_store, link);
+
+		if (s->inode == inode)
+			return s;
+	}
+	return NULL;
+}
+
 static int add(struct sluice *c, const struct sluice_store *ops, void *ctx, u64 size_bytes,
 	       struct lib_store **out)
 {

@@ -28,6 +28,7 @@
 	X(INODES, "inodes")         /* engine.inodes_lock: the list of all inodes */            \
 	X(INODE, "inode")           /* inode.lock: writers of a file against each other */      \
 	X(INVALIDATE, "invalidate") /* inode.invalidate_lock: reads, faults against truncate */ \
+	X(TENANTS, "tenants")       /* tenants.lock: who is made and who goes */                \
 	X(THROTTLE, "throttle")     /* wb.line: tasks over the limit, in order */               \
 	X(JOURNAL, "journal")       /* journal.commit: one commit at a time */                  \
 	X(WB_WORK, "flusher work")  /* wb.work_lock: queued work of a flusher */                \

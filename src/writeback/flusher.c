@@ -4,12 +4,12 @@
  *
  * It sleeps until it is woken (by the throttle, by reclaim, by a sync) or until the
  * periodic interval has passed since the first inode became dirty or its last run ended. A
- * run does, in this order: queued work; "write about everything" if memory is short; old
- * data (periodic); whatever exceeds the background limit. Each piece of work goes in rounds
+ * run does, in this order: queued work; "write about everything" if memory is short; what
+ * DONTCACHE writes left; old data (periodic); whatever exceeds the background limit. Each piece of work goes in rounds
  * over the inodes, each inode getting a slice, and gives way as 6.2 says.
  */
 #include "writeback/slice.h"
-#include "writeback/wb.h"
+#include "writeback/tenant.h"
 
 #define BUDGET_ALL INT64_MAX
 
@@ -35,18 +35,22 @@ static u64 slice_of(struct wb *wb, const struct wb_work *work)
 static s64 write_inode(struct wb *wb, struct wb_work *work, struct inode *inode, u64 cutoff)
 {
 	struct pass pass = { .sync = work->sync,
+			     .paced = !work->sync,
 			     .background = work->for_background || work->for_kupdate,
 			     .tagged = work->tagged,
 			     .cyclic = true };
+	struct tenants *ts = writeback_tenants(wb->all);
 	s64 slice, wrote;
 
-	if (!work->sync && retry_is_pausing(inode)) {
+	if (!work->sync && !retry_may_be_tried(inode)) {
 		pass.budget = 1;
 		wb_requeue(wb, inode, &pass, cutoff);
 		return 0;
 	}
 	inode->state |= INODE_SYNC;
 	spin_unlock(&wb->list_lock);
+	pass.wb = wb;
+	pass.only = unlikely(ts != NULL) && ts->by_page && work->for_background;
 	slice = (s64)slice_of(wb, work);
 	pass.budget = slice;
 	if (work->sync) { /* everything, wherever the last cyclic pass stopped */
@@ -62,6 +66,11 @@ static s64 write_inode(struct wb *wb, struct wb_work *work, struct inode *inode,
 		trace_single_inode(wb, inode, pass.budget, wrote, TRACE_WRITEBACK_SINGLE_INODE);
 	if (work->pages != BUDGET_ALL)
 		work->pages -= wrote;
+	if (inode_inherit(inode, true)) {
+		spin_lock(&wb->list_lock);
+		work->wrote += wrote;
+		return wrote;
+	}
 	spin_lock(&wb->list_lock);
 	inode->state &= ~(u32)INODE_SYNC;
 	work->wrote += wrote;
@@ -161,8 +170,7 @@ static s64 everything(struct wb *wb)
 {
 	u64 inodes = 0;
 
-	for (u32 i = 0; i < wb->all->count; i++)
-		inodes += wb->all->wb[i]->dirty_inodes;
+	for_each_wb(w, wb->all) inodes += w->dirty_inodes;
 	return (s64)(writeback_dirty(wb->all) + inodes);
 }
 
@@ -176,6 +184,16 @@ static s64 check_start_all(struct wb *wb)
 	wb->start_all = false;
 	spin_unlock(&wb->list_lock);
 	work.pages = wanted ? everything(wb) : 0;
+	return work.pages ? do_work(wb, &work) : 0;
+}
+
+static s64 check_dontcache(struct wb *wb)
+{
+	struct wb_work work = { .reason = WB_REASON_DONTCACHE };
+
+	if (wb->all->policy.dontcache == DONTCACHE_OWN)
+		return dontcache_write_own(wb);
+	work.pages = dontcache_take_kick(wb);
 	return work.pages ? do_work(wb, &work) : 0;
 }
 
@@ -228,15 +246,21 @@ static void run_once(struct wb *wb)
 		wrote += do_work(wb, work);
 		if (done)
 			completion_done(done);
+		else if (work->end)
+			work->end(work);
 	}
 	wrote += check_start_all(wb);
+	wrote += check_dontcache(wb);
 	wrote += check_retries(wb);
 	wrote += check_old_data(wb);
 	wrote += check_background(wb);
+	if (unlikely(wb->tenant != NULL))
+		wrote += stakes_write(wb);
 	if (trace_on())
 		trace_pages_written(wb, wrote);
 	spin_lock(&wb->list_lock);
-	wb->wake_ns = wb->dirty_inodes ? wb_periodic_ns(wb->all) : WORLD_NEVER;
+	wb->wake_ns = wb->dirty_inodes || !list_empty(&wb->stakes) ? wb_periodic_ns(wb->all)
+								   : WORLD_NEVER;
 	spin_unlock(&wb->list_lock);
 	atomic_store(&wb->running, 0);
 }
@@ -251,7 +275,7 @@ void flusher_run(void *arg)
 		bool stop;
 
 		spin_lock(&wb->list_lock);
-		wake = min_u64(wb->wake_ns, wb->retry_ns);
+		wake = min_u64(wb->wake_ns, min_u64(wb->retry_ns, wb->dontcache.due_ns));
 		stop = wb->stopping && list_empty(&wb->work);
 		spin_unlock(&wb->list_lock);
 		if (stop)
@@ -265,7 +289,8 @@ void flusher_run(void *arg)
 
 void writeback_sync(struct writeback *all)
 {
-	for (u32 i = 0; i < all->count; i++) {
+	for_each_wb(wb, all)
+	{
 		struct completion done;
 		struct wb_work work = {
 			.sync = true, .pages = BUDGET_ALL, .reason = WB_REASON_SYNC, .done = &done
@@ -273,7 +298,7 @@ void writeback_sync(struct writeback *all)
 
 		completion_init(&done);
 		list_init(&work.link);
-		wb_queue_work(all->wb[i], &work);
-		completion_wait(&done);
+		if (wb_queue_work(wb, &work))
+			completion_wait(&done);
 	}
 }

@@ -97,6 +97,27 @@ static const struct answer errors[] = {
 				    "file is told once" },
 };
 
+static const struct answer foreign[] = {
+	[FOREIGN_NONE] = { "none",
+			   "an inode is written for the tenant who dirties most of it; what "
+			   "others have dirty in it waits for that" },
+	[FOREIGN_FLUSH] = { "flush", "a throttled tenant has the owners' dirty files written in "
+				     "whose inodes it has dirtied pages lately" },
+	[FOREIGN_SKIP_SHARED] = { "skip-shared", "as flush, but not for inodes that are "
+						 "everybody's, as a file system's metadata" },
+	[FOREIGN_TARGETED] = { "targeted",
+			       "each dirty page is known by its tenant, who has his own "
+			       "written, in whatever file, and nothing else" },
+};
+
+static const struct answer tenant_limits[] = {
+	[TENANT_LIMITS_MEMCG] = { "memcg", "a tenant may have a share dirty of the memory it uses "
+					   "and could still get, as Linux's cgroups" },
+	[TENANT_LIMITS_PLAIN] = { "plain",
+				  "a tenant may have dirty what it is given in bytes, or as "
+				  "a share of all memory" },
+};
+
 #define SHARE(percent)                                                               \
 	{                                                                            \
 #percent, "at most " #percent " % of memory is held by dirty folios" \
@@ -117,6 +138,23 @@ static const struct answer wb_counters[] = {
 static const struct answer ext4_folios[] = {
 	[EXT4_FOLIOS_SINGLE] = { "single", "files on ext4 have 4 KiB folios only" },
 	[EXT4_FOLIOS_LARGE] = { "large", "files on ext4 have large folios as others have" },
+};
+
+static const struct answer dontcache[] = {
+	[DONTCACHE_INLINE] = { "inline", "a write with DONTCACHE submits its own write-out before "
+					 "it returns, as Linux 6.14 to 7.1" },
+	[DONTCACHE_KICK] = { "kick", "a write with DONTCACHE wakes the flusher, which writes as "
+				     "many pages of the oldest files as are dirty for DONTCACHE" },
+	[DONTCACHE_OWN] = { "own", "the flusher writes just the pages of DONTCACHE, in file order, "
+				   "and writers wait while more of them are dirty or in flight "
+				   "than the device writes in 50 ms" },
+};
+
+static const struct answer flush_depth[] = {
+	[FLUSH_DEPTH_FIXED] = { "fixed", "background write-out fills the device's queue" },
+	[FLUSH_DEPTH_ADAPTIVE] = { "adaptive", "background write-out has the less in flight the "
+					       "longer readers of the device wait, and fills the "
+					       "queue when nobody reads" },
 };
 
 static const struct answer max_order[] = {
@@ -147,6 +185,10 @@ static const struct choice choices[] = {
 	CHOICE(wb_counters, "exact|per-cpu"),
 	CHOICE(ext4_folios, "single|large"),
 	CHOICE(max_order, "0|1|2|3|4|5|6|7|8|9"),
+	CHOICE(dontcache, "inline|kick|own"),
+	CHOICE(flush_depth, "fixed|adaptive"),
+	CHOICE(foreign, "none|flush|skip-shared|targeted"),
+	CHOICE(tenant_limits, "memcg|plain"),
 };
 
 struct preset {
@@ -154,30 +196,31 @@ struct preset {
 	const char *about;
 };
 
-#define LINUX(release, order, source, unit, floor, ext4)                                         \
-	{                                                                                        \
-		.name = "linux-" release, .accounting = ACCOUNT_FOLIO, .pinned = PINNED_IGNORE,  \
-		.small_write = SMALL_WRITE_KEEP, .write_order = order, .readahead = source,      \
-		.writeout = unit, .write_lock = WRITE_LOCK_INODE, .wb_floor = floor,             \
-		.reclaim = RECLAIM_LRU2, .pinned_share = 10, .ext4_folios = ext4, .max_order = 9 \
+#define LINUX(release, order, source, unit, floor, ext4, drop)                                    \
+	{                                                                                         \
+		.name = "linux-" release, .accounting = ACCOUNT_FOLIO, .pinned = PINNED_IGNORE,   \
+		.small_write = SMALL_WRITE_KEEP, .write_order = order, .readahead = source,       \
+		.writeout = unit, .write_lock = WRITE_LOCK_INODE, .wb_floor = floor,              \
+		.reclaim = RECLAIM_LRU2, .pinned_share = 10, .ext4_folios = ext4, .max_order = 9, \
+		.dontcache = drop, .foreign = FOREIGN_FLUSH                                       \
 	}
 
 static const struct preset presets[] = {
 	{ LINUX("6.1", WRITE_ORDER_ZERO, READAHEAD_MARK_ORDER, WRITEOUT_FOLIO, WB_FLOOR_POSITION,
-		EXT4_FOLIOS_SINGLE),
+		EXT4_FOLIOS_SINGLE, DONTCACHE_INLINE),
 	  "Linux 6.1: writes make 4 KiB folios, dirty folios are written whole" },
 	{ LINUX("6.6", WRITE_ORDER_LENGTH, READAHEAD_MARK_ORDER, WRITEOUT_BLOCK, WB_FLOOR_POSITION,
-		EXT4_FOLIOS_SINGLE),
+		EXT4_FOLIOS_SINGLE, DONTCACHE_INLINE),
 	  "Linux 6.6: large folios on writes too, only their dirty blocks are written" },
 	{ LINUX("6.12", WRITE_ORDER_LENGTH, READAHEAD_MARK_ORDER, WRITEOUT_BLOCK, WB_FLOOR_POSITION,
-		EXT4_FOLIOS_SINGLE),
+		EXT4_FOLIOS_SINGLE, DONTCACHE_INLINE),
 	  "Linux 6.12: paces and writes as 6.6" },
 	{ LINUX("6.18", WRITE_ORDER_LENGTH, READAHEAD_FILE_ORDER, WRITEOUT_BLOCK,
-		WB_FLOOR_THRESHOLD, EXT4_FOLIOS_LARGE),
+		WB_FLOOR_THRESHOLD, EXT4_FOLIOS_LARGE, DONTCACHE_INLINE),
 	  "Linux 6.18: readahead keeps the largest folio order once it has ramped up" },
 	{ LINUX("7.4", WRITE_ORDER_LENGTH, READAHEAD_FILE_ORDER, WRITEOUT_BLOCK, WB_FLOOR_THRESHOLD,
-		EXT4_FOLIOS_LARGE),
-	  "Linux 7.4: paces and writes as 6.18" },
+		EXT4_FOLIOS_LARGE, DONTCACHE_KICK),
+	  "Linux 7.4: paces and writes as 6.18, DONTCACHE wakes the flusher" },
 	{ { .name = "sluice",
 	    .accounting = ACCOUNT_DEBT,
 	    .pinned = PINNED_SHED,
@@ -190,7 +233,11 @@ static const struct preset presets[] = {
 	    .reclaim = RECLAIM_S3FIFO,
 	    .pinned_share = 5,
 	    .ext4_folios = EXT4_FOLIOS_LARGE,
-	    .max_order = 9 },
+	    .max_order = 9,
+	    .dontcache = DONTCACHE_OWN,
+	    .flush_depth = FLUSH_DEPTH_ADAPTIVE,
+	    .foreign = FOREIGN_TARGETED,
+	    .tenant_limits = TENANT_LIMITS_PLAIN },
 	  "Ours: paces by what must be written, sheds what it pins instead of stalling writers" },
 };
 

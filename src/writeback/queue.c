@@ -6,6 +6,7 @@
  * slice and come again. An inode that stays dirty keeps its time: age counts from the
  * first write.
  */
+#include "writeback/outage.h"
 #include "writeback/wb.h"
 
 void wb_rearm(struct wb *wb)
@@ -27,14 +28,20 @@ u64 wb_periodic_ns(const struct writeback *all)
 	return ticks ? world_jiffies_ns(world_timer_jiffies(ticks)) : WORLD_NEVER;
 }
 
-void wb_queue_work(struct wb *wb, struct wb_work *work)
+bool wb_queue_work(struct wb *wb, struct wb_work *work)
 {
+	bool stopping;
+
 	if (trace_on())
 		trace_work(wb, work, TRACE_WRITEBACK_QUEUE);
 	spin_lock(&wb->list_lock);
-	list_add_tail(&wb->work, &work->link);
+	stopping = wb->stopping;
+	if (!stopping)
+		list_add_tail(&wb->work, &work->link);
 	spin_unlock(&wb->list_lock);
-	wb_wake(wb);
+	if (!stopping)
+		wb_wake(wb);
+	return !stopping;
 }
 
 static void set_dirty(struct wb *wb, struct inode *inode)
@@ -58,12 +65,12 @@ static void set_clean(struct wb *wb, struct inode *inode)
 
 void inode_mark_dirty(struct inode *inode)
 {
-	struct wb *wb = inode->wb;
+	struct wb *wb;
 	bool arm = false;
 
 	if (atomic_load_explicit(&inode->known_dirty, memory_order_relaxed))
 		return;
-	spin_lock(&wb->list_lock);
+	wb = inode_lock_home(inode);
 	/* one that is being freed may still have writes in flight, and they may fail */
 	if (!(inode->state & (INODE_DIRTY | INODE_FREEING))) {
 		bool first = wb->dirty_inodes == 0;
@@ -85,18 +92,19 @@ void inode_mark_dirty(struct inode *inode)
 
 void inode_detach(struct inode *inode)
 {
-	struct wb *wb = inode->wb;
-
 	for (;;) {
 		u32 seen = atomic_load(&inode->sync_waiters);
+		struct wb *wb = inode_lock_home(inode);
 		bool busy;
 
-		spin_lock(&wb->list_lock);
 		inode->state |= INODE_FREEING;
 		busy = inode->state & INODE_SYNC;
-		if (!busy)
+		if (!busy) {
 			set_clean(wb, inode);
+			dontcache_dequeue(inode);
+		}
 		spin_unlock(&wb->list_lock);
+		outage_end(inode);
 		if (!busy)
 			return;
 		world_park(&inode->sync_waiters, seen, WORLD_NEVER);
@@ -137,7 +145,8 @@ static void redirty_tail(struct wb *wb, struct inode *inode)
 	list_add(&wb->dirty, &inode->link);
 }
 
-void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64 cutoff)
+/* Whether it is still dirty: sets its state by that. False: it is off the lists. */
+static bool look_again(struct wb *wb, struct inode *inode)
 {
 	bool dirty_pages;
 
@@ -146,13 +155,29 @@ void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64
 	spin_lock(&inode->m.tree_lock);
 	dirty_pages = index_tagged(&inode->m.index, TAG_DIRTY);
 	spin_unlock(&inode->m.tree_lock);
-	if (!dirty_pages) {
+	if (dirty_pages)
+		set_dirty(wb, inode);
+	else
 		set_clean(wb, inode);
+	return dirty_pages;
+}
+
+void wb_recheck(struct wb *wb, struct inode *inode)
+{
+	if (!look_again(wb, inode) || inode->state & INODE_FREEING || !list_empty(&inode->link))
+		return;
+	inode->dirtied_when = world_jiffies();
+	list_add(&wb->dirty, &inode->link);
+}
+
+void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64 cutoff)
+{
+	if (!look_again(wb, inode))
+		return;
+	if (inode->state & INODE_FREEING) { /* who frees it waits for us to be done with it */
+		list_del(&inode->link);
 		return;
 	}
-	set_dirty(wb, inode);
-	if (inode->state & INODE_FREEING)
-		return;
 	if (pass->sync || pass->tagged)
 		inode->dirtied_when = world_jiffies();
 	if (pass->budget <= 0 && inode->dirtied_when <= cutoff) {

@@ -12,14 +12,15 @@
 
 void retry_note_failure(struct inode *inode)
 {
-	struct wb *wb = inode->wb;
-	u64 least = (u64)wb->all->vm.retry_min_ms * NSEC_PER_MSEC, now = world_now();
-	u64 most = max_u64((u64)wb->all->vm.retry_max_ms * NSEC_PER_MSEC, least);
+	const struct vm_knobs *vm = &inode->wb->all->vm;
+	u64 least = (u64)vm->retry_min_ms * NSEC_PER_MSEC, now = world_now();
+	u64 most = max_u64((u64)vm->retry_max_ms * NSEC_PER_MSEC, least);
+	struct wb *wb;
 	bool began = false;
 
 	if (!least)
 		return;
-	spin_lock(&wb->list_lock);
+	wb = inode_lock_home(inode);
 	if (now >= inode->retry_ns && !(inode->state & INODE_FREEING)) {
 		u64 pause = inode->retry_pause_ns;
 
@@ -36,7 +37,7 @@ void retry_note_failure(struct inode *inode)
 
 void retry_note_success(struct inode *inode)
 {
-	struct wb *wb = inode->wb;
+	struct wb *wb;
 	bool safe;
 
 	if (!atomic_load_explicit(&inode->retry_ns, memory_order_relaxed))
@@ -46,7 +47,7 @@ void retry_note_success(struct inode *inode)
 	spin_unlock(&inode->m.tree_lock);
 	if (!safe)
 		return;
-	spin_lock(&wb->list_lock);
+	wb = inode_lock_home(inode);
 	atomic_store_explicit(&inode->retry_ns, 0, memory_order_relaxed);
 	inode->retry_pause_ns = 0;
 	spin_unlock(&wb->list_lock);
@@ -55,6 +56,17 @@ void retry_note_success(struct inode *inode)
 bool retry_is_pausing(const struct inode *inode)
 {
 	return atomic_load_explicit(&inode->retry_ns, memory_order_relaxed) > world_now();
+}
+
+/*
+ * What fails, and is sent again the moment that it lands, would be in flight for ever to those who
+ * wait for it: so not while any do. Called with the list_lock held.
+ */
+bool retry_may_be_tried(const struct inode *inode)
+{
+	if (retry_is_pausing(inode))
+		return false;
+	return list_empty(&inode->failing) || !atomic_load(&inode->awaited);
 }
 
 bool retry_is_due(struct wb *wb)

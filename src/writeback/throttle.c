@@ -17,7 +17,8 @@
  * of one update of each other.
  *
  * The policy's accounting decides what is read as dirty and what a write is charged; the
- * law is the same.
+ * law is the same. A task of a tenant's (tenant.c) is looked at in two domains, the whole cache and
+ * its tenant, and goes by the slower one.
  *
  * Over the limit there is nothing to owe, only waiting for dirty to fall. Where writers sleep
  * with their file's lock held, that lock makes them a queue. Where they sleep without
@@ -26,10 +27,11 @@
  * first looks, more often than a pause is long, since he looks for all; and near the limit
  * nobody goes on before those who are in line.
  */
+#include "writeback/outage.h"
 #include "writeback/pause.h"
 #include "writeback/position.h"
 #include "writeback/ratelimit.h"
-#include "writeback/wb.h"
+#include "writeback/tenant.h"
 #include <errno.h>
 
 #define LINE_LOOKS_PER_SEC 100 /* of the first in line */
@@ -87,13 +89,19 @@ struct look {
 	struct limits limits;
 	u64 started;  /* when the task came to be looked at: `now` of its first look */
 	u64 nr_dirty; /* without writeback */
+	bool failing; /* the writer's own file fails: it stands in no line */
+	int hopeless; /* ... and what it gets over the limit instead of a sleep; 0 */
 	struct position at;
 	u64 pos_ratio;
+	struct domain_look own;    /* at the domain of the tenant, if there is one */
+	const struct position *by; /* which of them counts: the slower one */
+	u64 by_pos_ratio;
 };
 
-static void take_look(struct wb *wb, struct look *k)
+static void take_look(struct inode *inode, struct wb *wb, struct look *k)
 {
 	struct writeback *all = wb->all;
+	u64 owed = outage_pages(all);
 	const struct policy *p = &all->policy;
 
 	k->now = world_jiffies();
@@ -103,9 +111,17 @@ static void take_look(struct wb *wb, struct look *k)
 		.thresh = k->limits.thresh,
 		.bg = k->limits.bg,
 		.dirty = k->nr_dirty + writeback_in_flight(all),
-		.strictlimit = wb->strict_limit,
+		.strictlimit = wb->root->strict_limit,
 		.floor_in_position = p->wb_floor == WB_FLOOR_POSITION,
 	};
+	if (unlikely(owed)) {
+		k->failing = outage_concerns(inode, &k->hopeless);
+		owed = k->failing ? 0 : owed;
+		k->at.dirty -= min_u64(owed, k->at.dirty);
+		k->nr_dirty -= min_u64(owed, k->nr_dirty);
+	}
+	if (unlikely(wb->tenant != NULL))
+		tenant_look(wb, &k->at, &k->own);
 	if (trace_on())
 		trace_global_dirty_state(wb, &k->limits);
 }
@@ -122,9 +138,9 @@ static void look_at_wb(struct wb *wb, struct look *k)
 }
 
 /* Step 3: below its ceiling nobody owes anything; *interval is when to look again. */
-static bool runs_free(struct wb *wb, struct look *k, u64 *interval)
+static bool cache_runs_free(struct wb *wb, struct look *k, u64 *interval)
 {
-	if (!wb->strict_limit) {
+	if (!wb->root->strict_limit) {
 		if (k->at.dirty > limits_freerun(k->at.thresh, k->at.bg))
 			return false;
 		*interval = poll_interval(k->at.dirty, k->at.thresh);
@@ -135,6 +151,46 @@ static bool runs_free(struct wb *wb, struct look *k, u64 *interval)
 		return false;
 	*interval = poll_interval(k->at.wb_dirty, k->at.wb_thresh);
 	return true;
+}
+
+static bool runs_free(struct wb *wb, struct look *k, u64 *interval)
+{
+	bool free = cache_runs_free(wb, k, interval);
+
+	if (likely(!wb->tenant))
+		return free;
+	return (free && tenant_runs_free(wb, &k->own, interval)) ||
+	       tenant_below_floor(wb, &k->own, interval);
+}
+
+/* Step 5: where the task stands in its domains, and which of them counts. */
+static void take_position(struct wb *wb, struct look *k)
+{
+	struct writeback *all = wb->all;
+	bool exceeded;
+
+	look_at_wb(wb, k);
+	exceeded = k->at.wb_dirty > k->at.wb_thresh &&
+		   (k->at.dirty > k->at.thresh || k->at.strictlimit);
+	spin_lock(&all->lock);
+	k->at.limit = hard_limit_of(&all->hard, k->at.thresh);
+	all->stats.calls++;
+	spin_unlock(&all->lock);
+	k->pos_ratio = position_ratio(&k->at);
+	k->by = &k->at;
+	k->by_pos_ratio = k->pos_ratio;
+	if (unlikely(wb->tenant != NULL)) {
+		const struct position *own = &k->own.at;
+
+		tenant_look_at_wb(wb, &k->at, &k->own);
+		exceeded |= own->wb_dirty > own->wb_thresh &&
+			    (own->dirty > own->thresh || own->strictlimit);
+		if (k->own.pos_ratio < k->pos_ratio) {
+			k->by = own;
+			k->by_pos_ratio = k->own.pos_ratio;
+		}
+	}
+	atomic_store_explicit(&wb->dirty_exceeded, exceeded, memory_order_relaxed);
 }
 
 static void wake_flusher(struct wb *wb)
@@ -172,6 +228,12 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 		spin_lock(&all->lock);
 		hard_limit_update(&all->hard, k->at.thresh, k->at.dirty, k->now, hz);
 		spin_unlock(&all->lock);
+		if (unlikely(wb->tenant != NULL)) {
+			spin_lock(&wb->tenant->lock);
+			hard_limit_update(&wb->tenant->hard, k->own.at.thresh, k->own.at.dirty,
+					  k->now, hz);
+			spin_unlock(&wb->tenant->lock);
+		}
 	}
 	spin_lock(&wb->bw_lock);
 	if (due && (bandwidth_due(&wb->bw, k->now, hz) || meets_update(wb))) {
@@ -185,12 +247,17 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 		wb->bw_update_ns = world_now();
 		world_spend(COST_ESTIMATE, 1);
 		ratelimit_update(&wb->bw, &in);
+		if (unlikely(wb->tenant != NULL)) {
+			in.pos_ratio = k->own.pos_ratio;
+			in.goal = position_goal(&k->own.at);
+			ratelimit_update(&wb->bw, &in);
+		}
 		bandwidth_update_write(&wb->bw, elapsed, written, hz);
 		bandwidth_stamp(&wb->bw, k->now, dirtied, written);
 		if (trace_on())
 			trace_bdi_dirty_ratelimit(
 				wb, in.dirty_rate,
-				position_scale(wb->bw.dirty_ratelimit, k->pos_ratio));
+				position_scale(wb->bw.dirty_ratelimit, k->by_pos_ratio));
 	}
 	ratelimit = wb->bw.dirty_ratelimit;
 	*avg_bw = wb->bw.avg_write_bw;
@@ -208,13 +275,16 @@ static void note_pace(struct writeback *all, const struct look *k, u64 rate)
 	spin_unlock(&all->lock);
 }
 
-static void note_sleep(struct writeback *all, u64 ns)
+static void note_sleep(struct wb *wb, u64 ns)
 {
+	struct writeback *all = wb->all;
+
 	spin_lock(&all->lock);
 	all->stats.sleeps++;
 	all->stats.sleep_ns += ns;
 	writeback_note(all, &all->stats.first_sleep, true);
 	spin_unlock(&all->lock);
+	tenant_note_sleep(wb, ns);
 }
 
 /* Step 10: too short a pause to bother; the debt is carried over. */
@@ -240,7 +310,7 @@ static u64 join_line(struct wb *wb, struct dirtier *t)
 	rwsem_lock(&wb->line);
 	t->in_line = true;
 	if (world_now() > start)
-		note_sleep(wb->all, world_now() - start);
+		note_sleep(wb, world_now() - start);
 	return world_jiffies() - jiffies;
 }
 
@@ -262,12 +332,12 @@ static void wait_in_line(struct wb *wb)
 {
 	u64 ticks = line_ticks();
 
-	note_sleep(wb->all, ticks * (NSEC_PER_SEC / world_hz()));
+	note_sleep(wb, ticks * (NSEC_PER_SEC / world_hz()));
 	device_note_throttled(wb->device);
 	world_sleep_jiffies(ticks);
 }
 
-enum outcome { DONE, AGAIN, WOULD_SLEEP };
+enum outcome { DONE, AGAIN, WOULD_SLEEP, HOPELESS };
 
 /* What a look above the free running ceiling led to: pages paid for in `period`, of it `pause`. */
 struct payment {
@@ -278,13 +348,14 @@ struct payment {
 static void trace_payment(struct wb *wb, const struct look *k, const struct dirtier *t,
 			  const struct payment *p, bool too_short)
 {
-	u64 setpoint = position_setpoint(&k->at);
+	const struct position *at = k->by;
+	u64 setpoint = position_setpoint(at);
 	const struct trace_balance b = {
-		.limit = k->at.limit,
+		.limit = at->limit,
 		.setpoint = setpoint,
-		.dirty = k->at.dirty,
-		.wb_setpoint = setpoint * k->at.wb_thresh / (k->at.thresh + 1),
-		.wb_dirty = k->at.wb_dirty,
+		.dirty = at->dirty,
+		.wb_setpoint = setpoint * at->wb_thresh / (at->thresh + 1),
+		.wb_dirty = at->wb_dirty,
 		.dirty_ratelimit = p->ratelimit,
 		.task_ratelimit = p->task_ratelimit,
 		.dirtied = p->pages,
@@ -304,10 +375,10 @@ static void trace_payment(struct wb *wb, const struct look *k, const struct dirt
  */
 static bool queues(struct wb *wb, const struct look *k, const struct dirtier *t, bool waits)
 {
-	if (wb->all->policy.write_lock != WRITE_LOCK_FOLIO)
+	if (wb->all->policy.write_lock != WRITE_LOCK_FOLIO || k->failing)
 		return false;
 	return waits || t->in_line ||
-	       (k->pos_ratio < POSITION_ONE / LINE_MATTERS && rwsem_is_busy(&wb->line));
+	       (k->by_pos_ratio < POSITION_ONE / LINE_MATTERS && rwsem_is_busy(&wb->line));
 }
 
 /*
@@ -343,7 +414,7 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 {
 	u64 avg_bw, ratelimit = update_estimates(wb, k, &avg_bw), now = k->now;
 	struct payment p = { .ratelimit = ratelimit,
-			     .task_ratelimit = position_scale(ratelimit, k->pos_ratio),
+			     .task_ratelimit = position_scale(ratelimit, k->by_pos_ratio),
 			     .pages = pages_dirtied };
 	struct pauses plan =
 		pause_plan(k->at.wb_dirty, avg_bw, ratelimit, p.task_ratelimit, world_hz());
@@ -352,6 +423,11 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 	bool too_short = false;
 
 	note_pace(wb->all, k, p.task_ratelimit);
+	if (unlikely(k->failing)) {
+		leave_line(wb, t);
+		if (k->hopeless && waits)
+			return HOPELESS;
+	}
 	if (queues(wb, k, t, waits))
 		return nowait ? WOULD_SLEEP : queue_up(wb, k, t, &p, waits);
 	if (p.task_ratelimit) {
@@ -376,7 +452,7 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 	}
 	if (nowait)
 		return WOULD_SLEEP;
-	note_sleep(wb->all, (u64)p.pause * (NSEC_PER_SEC / world_hz()));
+	note_sleep(wb, (u64)p.pause * (NSEC_PER_SEC / world_hz()));
 	device_note_throttled(wb->device);
 	world_sleep_jiffies((u64)p.pause);
 	*t->dirty_paused_when = now + (u64)p.pause;
@@ -385,9 +461,9 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 	return waits ? AGAIN : DONE;
 }
 
-static int balance(struct wb *wb, struct dirtier *t, u64 pages_dirtied, bool nowait)
+static int balance(struct inode *inode, struct wb *wb, struct dirtier *t, u64 pages_dirtied,
+		   bool nowait)
 {
-	struct writeback *all = wb->all;
 	u64 started = world_jiffies();
 
 	for (;;) {
@@ -395,7 +471,7 @@ static int balance(struct wb *wb, struct dirtier *t, u64 pages_dirtied, bool now
 		u64 interval;
 		bool free;
 
-		take_look(wb, &k);
+		take_look(inode, wb, &k);
 		if (k.nr_dirty > k.limits.bg)
 			wake_flusher(wb);
 		free = runs_free(wb, &k, &interval);
@@ -407,21 +483,16 @@ static int balance(struct wb *wb, struct dirtier *t, u64 pages_dirtied, bool now
 			return 0;
 		}
 		wake_flusher(wb);
-		look_at_wb(wb, &k);
-		atomic_store_explicit(&wb->dirty_exceeded,
-				      k.at.wb_dirty > k.at.wb_thresh &&
-					      (k.at.dirty > k.at.thresh || wb->strict_limit),
-				      memory_order_relaxed);
-		spin_lock(&all->lock);
-		k.at.limit = hard_limit_of(&all->hard, k.at.thresh);
-		all->stats.calls++;
-		spin_unlock(&all->lock);
-		k.pos_ratio = position_ratio(&k.at);
+		if (unlikely(writeback_tenants(wb->all)))
+			foreign_flush(wb);
+		take_position(wb, &k);
 		switch (pay(wb, &k, t, pages_dirtied, nowait)) {
 		case DONE:
 			return 0;
 		case WOULD_SLEEP:
 			return -EAGAIN;
+		case HOPELESS:
+			return k.hopeless;
 		case AGAIN:
 			break;
 		}
@@ -463,13 +534,16 @@ static void take_leaked(_Atomic u32 *from, struct dirtier *t, u64 limit)
 	}
 }
 
-int throttle_poll(struct wb *wb, bool nowait)
+int throttle_poll(struct inode *inode, bool nowait)
 {
+	struct wb *wb = inode->wb;
 	struct writeback *all = wb->all;
 	struct dirtier t = dirtier_self();
 	struct wb_cpu *cpu = this_cpu(all);
 	u64 limit = interval_of(&t);
 
+	if (unlikely(writeback_tenants(all)))
+		wb = wb_of_task(wb);
 	wb_count(wb);
 	if (atomic_load_explicit(&wb->dirty_exceeded, memory_order_relaxed))
 		limit = min_u64(limit, EXCEEDED_POLL_PAGES);
@@ -485,7 +559,7 @@ int throttle_poll(struct wb *wb, bool nowait)
 		take_leaked(&left_by_threads, &t, limit);
 	if (*t.nr_dirtied < limit)
 		return 0;
-	return balance(wb, &t, *t.nr_dirtied, nowait);
+	return balance(inode, wb, &t, *t.nr_dirtied, nowait);
 }
 
 void throttle_task_exit(struct writeback *all)

@@ -52,6 +52,7 @@ static const char *const reasons[] = {
 	[WB_REASON_VMSCAN] = "vmscan",
 	[WB_REASON_SYNC] = "sync",
 	[WB_REASON_PERIODIC] = "periodic",
+	[WB_REASON_DONTCACHE] = "dontcache",
 };
 
 const char *trace_name(u32 kind)
@@ -254,4 +255,12 @@ void trace_single_inode(struct wb *wb, const struct inode *inode, s64 to_write, 
 			    f[6], f[7]);
 	}
 	PUT(wb, kind, f);
+}
+
+void trace_write_failed(struct wb *wb, const struct inode *inode, u64 offset, u64 length, int error)
+{
+	const s64 f[] = { wb->index, (s64)inode->ino, (s64)offset, (s64)length, error };
+
+	STAP_PROBE5(sluice, sluice_write_failed, f[0], f[1], f[2], f[3], f[4]);
+	PUT(wb, TRACE_WRITE_FAILED, f);
 }

@@ -10,9 +10,11 @@
 #include "base/bits.h"
 #include "cache/state.h"
 #include "writeback/journal.h"
+#include "writeback/outage.h"
 #include "writeback/pause.h"
 #include "writeback/position.h"
 #include "writeback/slice.h"
+#include "writeback/tenant.h"
 #include <errno.h>
 #include <stdalign.h>
 #include <stdlib.h>
@@ -25,34 +27,42 @@ static struct inode *inode_of(struct mapping *m)
 
 static void pages_launched(struct mapping *m)
 {
-	struct wb *wb = inode_of(m)->wb;
+	struct wb *wb = inode_of(m)->home;
 
 	spin_lock(&wb->bw_lock);
 	wb->inodes_in_flight++;
 	spin_unlock(&wb->bw_lock);
 }
 
-static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool last)
+/* Pages of a wb were written: its share of the device grows, in each of its domains. */
+static void share_written(struct wb *wb, u32 written)
 {
-	struct wb *wb = inode_of(m)->wb;
 	struct writeback *all = wb->all;
-	u32 written = e->total[account_written_total(&all->policy)];
+	struct tenant *t = wb->tenant;
+	u32 max = (u32)((u64)wb->root->max_ratio * PROPORTION_MAX_FRAC / RATIO_ALL);
+
+	if (!written)
+		return;
+	spin_lock(&all->lock);
+	proportion_add(&all->proportions, &wb->proportion, written, max, world_jiffies(),
+		       world_hz());
+	spin_unlock(&all->lock);
+	if (!t)
+		return;
+	spin_lock(&t->lock);
+	proportion_add(&t->proportions, &wb->tenant_proportion, written, max, world_jiffies(),
+		       world_hz());
+	spin_unlock(&t->lock);
+}
+
+/* Nothing of a wb, or of a file of its, is in flight any more: arms the delayed update. */
+static void flight_ended(struct wb *wb, bool of_inode)
+{
 	bool arm;
 
-	atomic_store_explicit(&inode_of(m)->unflushed, true, memory_order_release);
-	if (written) {
-		spin_lock(&all->lock);
-		proportion_add(&all->proportions, &wb->proportion, written,
-			       (u32)((u64)wb->max_ratio * PROPORTION_MAX_FRAC / RATIO_ALL),
-			       world_jiffies(), world_hz());
-		spin_unlock(&all->lock);
-	}
-	if (!last)
-		return;
-	atomic_store_explicit(&inode_of(m)->landed_ns, world_now(), memory_order_release);
 	spin_lock(&wb->bw_lock);
-	assert(wb->inodes_in_flight > 0);
-	wb->inodes_in_flight--;
+	assert(!of_inode || wb->inodes_in_flight > 0);
+	wb->inodes_in_flight -= of_inode;
 	arm = !atomic_load_explicit(&wb->bw_due, memory_order_relaxed);
 	if (arm)
 		atomic_store_explicit(&wb->bw_due,
@@ -63,7 +73,30 @@ static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool l
 		wb_rearm(wb);
 }
 
-const struct mapping_ops inode_mapping_ops = { .launched = pages_launched, .landed = pages_landed };
+static void pages_landed(struct mapping *m, const struct ledger_entry *e, bool last)
+{
+	struct wb *wb = inode_of(m)->home;
+
+	atomic_store_explicit(&inode_of(m)->unflushed, true, memory_order_release);
+	share_written(wb, e->total[account_written_total(&wb->all->policy)]);
+	if (!last)
+		return;
+	atomic_store_explicit(&inode_of(m)->landed_ns, world_now(), memory_order_release);
+	flight_ended(wb, true);
+}
+
+static void tenant_landed(struct mapping *m, struct tenant *t, const struct ledger_entry *e)
+{
+	struct wb *wb = wb_of_tenant(inode_of(m)->wb, t->id);
+
+	share_written(wb, e->total[account_written_total(&wb->all->policy)]);
+	if (!account_writeback(&wb->all->policy, &wb->ledger))
+		flight_ended(wb, false);
+}
+
+const struct mapping_ops inode_mapping_ops = { .launched = pages_launched,
+					       .landed = pages_landed,
+					       .tenant_landed = tenant_landed };
 
 u64 writeback_dirty(const struct writeback *all)
 {
@@ -113,8 +146,16 @@ struct vm_limits writeback_vm(const struct writeback *all)
 struct limits writeback_limits(struct writeback *all)
 {
 	struct vm_limits vm = writeback_vm(all);
-	struct limits l = limits_of(&vm.config, cache_dirtyable_pages(all->cache), false, 0);
+	u64 avail = cache_dirtyable_pages(all->cache), owed = outage_pages(all);
+	struct limits l;
 
+	if (unlikely(owed))
+		avail -= min_u64(owed, avail - 1);
+	l = limits_of(&vm.config, avail, false, 0);
+	if (unlikely(owed) && l.thresh > avail / 2) { /* what failed must not take all memory */
+		l.thresh = max_u64(avail / 2, 1);
+		l.bg = min_u64(l.bg, l.thresh / 2);
+	}
 	atomic_store_explicit(&all->bg_thresh, l.bg, memory_order_relaxed);
 	return l;
 }
@@ -124,9 +165,8 @@ static void need_writeback(struct cache *c)
 {
 	struct writeback *all = c->owner;
 
-	for (u32 i = 0; i < all->count; i++) {
-		struct wb *wb = all->wb[i];
-
+	for_each_wb(wb, all)
+	{
 		spin_lock(&wb->list_lock);
 		wb->start_all = wb->dirty_inodes > 0;
 		spin_unlock(&wb->list_lock);
@@ -165,8 +205,7 @@ void writeback_set_vm(struct writeback *all, const struct vm_limits *vm)
 		return;
 	set_knobs(&all->vm, vm);
 	limits_changed(all);
-	for (u32 i = 0; i < all->count; i++)
-		wb_wake(all->wb[i]);
+	for_each_wb(wb, all) wb_wake(wb);
 }
 
 int writeback_init(struct writeback *all, struct cache *cache, const struct policy *policy,
@@ -183,12 +222,14 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 		return -ENOMEM;
 	memset(all->cpu, 0, all->cpus * sizeof(*all->cpu));
 	spin_init(&all->lock, RANK_DOMAIN);
+	mutex_init(&all->making, RANK_TENANTS);
 	proportion_domain_init(&all->proportions);
 	limits_changed(all);
 	all->stats.first_sleep.when_ns = all->stats.background.when_ns = WORLD_NEVER;
 	all->stats.first_pace.when_ns = WORLD_NEVER;
 	cache->owner = all;
 	cache->need_writeback = need_writeback;
+	cache->waits_in_vain = outage_fills_memory;
 	return 0;
 }
 
@@ -196,36 +237,30 @@ void writeback_finish(struct writeback *all)
 {
 	assert(!all->count);
 	trace_finish(&all->trace);
+	tenants_destroy(writeback_tenants(all));
+	all->cache->tenants = NULL;
 	free(all->cpu);
 }
 
-int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, bool strict_limit,
-	      struct wb **out)
+struct wb *wb_new(struct writeback *all, struct device *device)
 {
-	struct wb *wb;
+	struct wb *wb = calloc(1, sizeof(*wb));
 	u64 now = world_jiffies();
-	int rc = -ENOMEM;
 
-	if (all->count == WB_MAX)
-		return -ENOSPC;
-	wb = calloc(1, sizeof(*wb));
 	if (!wb)
-		return -ENOMEM;
+		return NULL;
 	wb->runs = malloc(FOLIO_MAX_RUNS * sizeof(*wb->runs));
-	if (!wb->runs) {
-		free(wb);
-		return -ENOMEM;
+	if (all->policy.wb_counters == WB_COUNTERS_PER_CPU)
+		wb->unseen = calloc(all->cpus, sizeof(*wb->unseen));
+	if (!wb->runs || (all->policy.wb_counters == WB_COUNTERS_PER_CPU && !wb->unseen)) {
+		wb_free(wb);
+		return NULL;
 	}
 	wb->all = all;
-	if (all->policy.wb_counters == WB_COUNTERS_PER_CPU) {
-		wb->unseen = calloc(all->cpus, sizeof(*wb->unseen));
-		if (!wb->unseen)
-			goto failed;
-	}
+	wb->root = wb;
 	wb->device = device;
-	wb->ra_pages = read_ahead_kb / (PAGE_SIZE / 1024);
 	wb->io_pages = device_config(device)->max_io_bytes / PAGE_SIZE;
-	wb->strict_limit = strict_limit;
+	wb->fs = device_is_fuse(device) ? fs_of(FS_NONE) : all->fs; /* the server's is its own */
 	wb->max_ratio = RATIO_ALL;
 	wb->wake_ns = WORLD_NEVER;
 	wb->retry_ns = WORLD_NEVER;
@@ -234,14 +269,50 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 	spin_init(&wb->list_lock, RANK_WB_LIST);
 	spin_init(&wb->bw_lock, RANK_BANDWIDTH);
 	rwsem_init(&wb->line, RANK_THROTTLE);
+	dontcache_init(&wb->dontcache);
 	list_init(&wb->dirty);
 	list_init(&wb->io);
 	list_init(&wb->more_io);
 	list_init(&wb->work);
+	list_init(&wb->stakes);
+	list_init(&wb->failing);
 	bandwidth_init(&wb->bw, now, 0, 0);
 	proportion_init(&wb->proportion, &all->proportions);
+	return wb;
+}
+
+void wb_free(struct wb *wb)
+{
+	free(wb->of_tenant);
+	free(wb->unseen);
+	free(wb->runs);
+	free(wb);
+}
+
+void wb_publish(struct wb *wb)
+{
+	struct wb *_Atomic *at = &wb->all->first_wb;
+
+	while (*at)
+		at = &(*at)->next_wb;
+	atomic_store_explicit(at, wb, memory_order_release);
+}
+
+int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, bool strict_limit,
+	      struct wb **out)
+{
+	struct wb *wb;
+	int rc;
+
+	if (all->count == WB_MAX)
+		return -ENOSPC;
+	wb = wb_new(all, device);
+	if (!wb)
+		return -ENOMEM;
+	wb->ra_pages = read_ahead_kb / (PAGE_SIZE / 1024);
+	wb->strict_limit = strict_limit;
 	wb->index = all->count;
-	rc = journal_create(device, all->fs, &wb->journal);
+	rc = journal_create(device, wb->fs, &wb->journal);
 	if (!rc) {
 		wb->flusher = world_spawn("flusher", flusher_run, wb);
 		rc = wb->flusher ? 0 : -ENOMEM;
@@ -250,6 +321,9 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 		goto failed;
 	all->wb[wb->index] = wb;
 	all->count = wb->index + 1; /* others may be looking */
+	mutex_lock(&all->making);
+	wb_publish(wb);
+	mutex_unlock(&all->making);
 	*out = wb;
 	return 0;
 failed:
@@ -257,9 +331,7 @@ failed:
 		journal_stop(wb->journal);
 		journal_destroy(wb->journal);
 	}
-	free(wb->unseen);
-	free(wb->runs);
-	free(wb);
+	wb_free(wb);
 	return rc;
 }
 
@@ -283,15 +355,36 @@ int wb_limit(struct wb *wb, bool strict_limit, u64 min_ratio, u64 max_ratio)
 	return error;
 }
 
-void wb_stop(struct wb *wb)
+static void stop_flusher(struct wb *wb)
 {
+	if (!wb->flusher)
+		return;
 	spin_lock(&wb->list_lock);
 	wb->stopping = true;
 	spin_unlock(&wb->list_lock);
 	wb_wake(wb);
 	world_join(wb->flusher);
+	wb->flusher = NULL;
+}
+
+void wb_stop(struct wb *wb)
+{
+	for (u32 id = 1; wb->of_tenant && id <= TENANT_MAX; id++)
+		if (wb->of_tenant[id])
+			stop_flusher(wb->of_tenant[id]);
+	stop_flusher(wb);
 	if (wb->journal)
 		journal_stop(wb->journal);
+}
+
+/* Off the list of all, which nobody walks any more. */
+static void unlist(struct wb *wb)
+{
+	struct wb *_Atomic *at = &wb->all->first_wb;
+
+	while (*at != wb)
+		at = &(*at)->next_wb;
+	*at = wb_after(wb);
 }
 
 void wb_destroy(struct wb *wb)
@@ -301,11 +394,18 @@ void wb_destroy(struct wb *wb)
 	assert(wb->stopping && !wb->inodes_in_flight);
 	assert(wb->index == all->count - 1); /* last in, first out */
 	all->wb[--all->count] = NULL;
-	free(wb->unseen);
+	for (u32 id = 1; wb->of_tenant && id <= TENANT_MAX; id++) {
+		struct wb *own = wb->of_tenant[id];
+
+		if (!own)
+			continue;
+		unlist(own);
+		wb_free(own);
+	}
 	if (wb->journal)
 		journal_destroy(wb->journal);
-	free(wb->runs);
-	free(wb);
+	unlist(wb);
+	wb_free(wb);
 }
 
 u64 wb_avg_bandwidth(struct wb *wb)
@@ -323,33 +423,46 @@ static u64 total_bandwidth(struct writeback *all)
 {
 	u64 sum = 0;
 
-	for (u32 i = 0; i < all->count; i++)
-		if (all->wb[i]->dirty_inodes)
-			sum += wb_avg_bandwidth(all->wb[i]);
+	for_each_wb(wb, all) if (wb->dirty_inodes) sum += wb_avg_bandwidth(wb);
 	return sum;
 }
 
-u64 wb_threshold(struct wb *wb, u64 thresh, u64 dirty)
+/* The part of a threshold of a domain whose proportions `lock` protects. */
+static u64 part_of(struct wb *wb, struct proportion_domain *domain, struct proportion *proportion,
+		   struct spinlock *lock, u64 thresh, u64 dirty)
 {
 	struct writeback *all = wb->all;
 	struct wb_share share = {
-		.strictlimit = wb->strict_limit,
+		.strictlimit = wb->root->strict_limit,
 		.floor_in_threshold = all->policy.wb_floor == WB_FLOOR_THRESHOLD,
 	};
 
 	spin_lock(&all->lock);
-	share.min_ratio = wb->min_ratio;
-	share.max_ratio = wb->max_ratio;
+	share.min_ratio = wb->root->min_ratio;
+	share.max_ratio = wb->root->max_ratio;
 	for (u32 i = 0; i < all->count; i++)
 		share.min_ratio_sum += all->wb[i]->min_ratio;
-	proportion_share(&all->proportions, &wb->proportion, world_jiffies(), world_hz(),
-			 &share.num, &share.den);
 	spin_unlock(&all->lock);
+	spin_lock(lock);
+	proportion_share(domain, proportion, world_jiffies(), world_hz(), &share.num, &share.den);
+	spin_unlock(lock);
 	if (share.min_ratio || share.max_ratio < RATIO_ALL) {
 		share.this_bw = wb_avg_bandwidth(wb);
 		share.tot_bw = total_bandwidth(all);
 	}
 	return wb_thresh(thresh, dirty, &share);
+}
+
+u64 wb_threshold(struct wb *wb, u64 thresh, u64 dirty)
+{
+	return part_of(wb, &wb->all->proportions, &wb->proportion, &wb->all->lock, thresh, dirty);
+}
+
+u64 wb_tenant_threshold(struct wb *wb, u64 thresh, u64 dirty)
+{
+	struct tenant *t = wb->tenant;
+
+	return part_of(wb, &t->proportions, &wb->tenant_proportion, &t->lock, thresh, dirty);
 }
 
 u64 wb_stat_batch(const struct writeback *all)
@@ -381,8 +494,7 @@ void wb_count(struct wb *wb)
 	spin_unlock(&wb->bw_lock);
 }
 
-/* What the flusher believes to be dirty on its device. */
-static u64 dirty_seen(struct wb *wb)
+u64 wb_dirty_seen(struct wb *wb)
 {
 	s64 seen;
 
@@ -403,7 +515,9 @@ bool wb_over_background(struct wb *wb)
 
 	if (trace_on())
 		trace_global_dirty_state(wb, &l);
-	return dirty > l.bg || dirty_seen(wb) > wb_threshold(wb, l.bg, dirty);
+	if (dirty > l.bg || wb_dirty_seen(wb) > wb_threshold(wb, l.bg, dirty))
+		return true;
+	return wb->tenant && tenant_over_background(wb);
 }
 
 /* An update of the bandwidth alone, bw_lock held. */

@@ -20,7 +20,14 @@
 #define WB_MAX 16 /* devices of one cache */
 
 /* Why a flusher works; the names of Linux's tracepoints. */
-enum wb_reason { WB_REASON_BACKGROUND, WB_REASON_VMSCAN, WB_REASON_SYNC, WB_REASON_PERIODIC };
+enum wb_reason {
+	WB_REASON_BACKGROUND,
+	WB_REASON_VMSCAN,
+	WB_REASON_SYNC,
+	WB_REASON_PERIODIC,
+	WB_REASON_DONTCACHE,
+	WB_REASON_FOREIGN,
+};
 
 struct vm_limits {
 	struct limits_config config;
@@ -74,11 +81,16 @@ struct writeback {
 	struct vm_knobs vm;
 	struct wb *wb[WB_MAX]; /* set before use */
 	_Atomic u32 count;
+	struct wb *_Atomic first_wb; /* those of tenants too, by their next_wb */
+	struct mutex making;         /* of tenants, and of their wbs */
+	_Atomic u64 moves;           /* of inodes from wb to wb */
 	u32 cpus;
 	struct wb_cpu *cpu;          /* [cpus] */
 	_Atomic u32 ratelimit_pages; /* per-CPU poll limit */
 	_Atomic u64 bg_thresh;       /* as last computed: a hint for statistics */
 	struct trace_slot trace;     /* who watches decisions */
+	_Atomic u32 failing;         /* files with data that could not be written; outage.c */
+	_Atomic u64 owed, owed_when; /* pages that they owe, as of that tick; likewise */
 
 	struct spinlock lock; /* protects the rest, and every wb's proportion */
 	struct hard_limit hard;
@@ -93,19 +105,43 @@ struct wb_work {
 	bool sync, tagged, for_background, for_kupdate;
 	enum wb_reason reason;
 	struct completion *done;
-	struct list_node link; /* wb.work, under its list_lock */
+	void (*end)(struct wb_work *work); /* or NULL: the last touch of it */
+	struct list_node link;             /* wb.work, under its list_lock */
 };
 
-/* One device: its flusher, its dirty inodes, its estimates. */
-struct journal;
+/* What DONTCACHE writes have left on one device: see dontcache.c. */
+struct dontcache {
+	_Atomic u32 asked; /* the flusher is asked to write it (WB_start_dontcache) */
+	/* own: */
+	struct list_node files; /* inodes with marked pages, next first; wb.list_lock */
+	u32 queued;             /* of them; likewise */
+	u64 due_ns;             /* when the flusher looks at them by itself; likewise */
+	_Atomic u64 in_flight;  /* pages */
+	struct mutex line;      /* held by the one writer who waits for room */
+	_Atomic u32 landed;     /* he parks on it */
+	_Atomic u32 waits;      /* there is one */
+	_Atomic u32 stuck;      /* nothing has landed for long: nobody waits */
+};
 
+struct journal;
+struct stake;
+
+/*
+ * One device: its flusher, its dirty inodes, its estimates. The part of it that is a tenant's has
+ * a wb of its own.
+ */
 struct wb {
+	const struct fs *fs; /* of the files on it */
 	struct writeback
 		*all; /* immutable, as are device, journal, index, io_pages, flusher, runs */
 	struct device *device;
-	struct journal *journal; /* NULL: metadata costs nothing */
-	u32 index;
-	_Atomic u32 ra_pages; /* what files opened from now on read ahead */
+	struct journal *journal;       /* NULL: metadata costs nothing; of the device's own wb */
+	u32 index;                     /* of the device */
+	struct wb *root;               /* the device's own wb; immutable, as is tenant */
+	struct tenant *tenant;         /* NULL: the device's own */
+	struct wb *_Atomic *of_tenant; /* [TENANT_MAX + 1], once there are some; set once */
+	struct wb *_Atomic next_wb;    /* made after this one; set once */
+	_Atomic u32 ra_pages;          /* what files opened from now on read ahead */
 	u32 io_pages;
 	_Atomic bool strict_limit;
 	u32 min_ratio, max_ratio; /* 1/10000 %; writeback.lock */
@@ -119,6 +155,10 @@ struct wb {
 	struct list_node io;       /* being worked on, from the back (b_io) */
 	struct list_node more_io;  /* used up their slice (b_more_io) */
 	struct list_node work;     /* queued wb_works */
+	struct list_node stakes;   /* of the tenant, oldest first; see stake.c */
+	u64 stake_round;           /* the flusher's own */
+	struct list_node failing;  /* inodes with data that could not be written; see outage.c */
+	u64 last_success_ns;       /* when something last could, while any could not */
 	_Atomic u64 dirty_inodes;
 	bool start_all; /* memory is short: write about everything */
 	bool stopping;
@@ -131,6 +171,7 @@ struct wb {
 	_Atomic u32 running; /* it is at work (WB_writeback_running) */
 	_Atomic u32 dirty_exceeded;
 	struct rwsem line; /* held by the one task over the limit that looks; see throttle.c */
+	struct dontcache dontcache;
 
 	struct spinlock bw_lock; /* protects the estimates and what follows */
 	struct bandwidth bw;
@@ -141,7 +182,8 @@ struct wb {
 	u64 inodes_in_flight;
 	_Atomic u64 bw_due; /* jiffies of a delayed update; 0: none; changes under the lock */
 
-	struct proportion proportion; /* writeback.lock */
+	struct proportion proportion;        /* writeback.lock */
+	struct proportion tenant_proportion; /* of the tenant's domain; tenant.lock */
 };
 
 enum inode_state {
@@ -152,7 +194,7 @@ enum inode_state {
 
 struct inode {
 	struct mapping m;
-	struct wb *wb;     /* immutable */
+	struct wb *wb;     /* its device's own; immutable */
 	u32 block_bytes;   /* immutable */
 	u64 ino;           /* immutable: 1, 2, ... in the order the engine made them; for traces */
 	struct rwsem lock; /* writers and truncation (exclusive), see policy.write_lock */
@@ -160,10 +202,13 @@ struct inode {
 	_Atomic u64 changed_tid,
 		grown_tid; /* the journal's newest transaction with a change of it */
 	_Atomic u32 opens;
+	_Atomic u32 awaited;       /* those who wait for its pages in flight: inode_wait_pages() */
 	_Atomic u32 landings;      /* I/Os whose end is being entered here; see writeout.c */
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
+	bool littered;             /* a write that failed may have left bytes past the size on the
+				    * device; under the lock, held alone */
 	_Atomic bool sparse;       /* there may be holes below `reserved`, whose room has to be
 				    * asked for; under the lock */
 	void *owner;               /* whoever made the inode: his own */
@@ -178,13 +223,33 @@ struct inode {
 	 */
 	_Atomic u32 known_dirty;
 
-	/* wb.list_lock: */
+	/*
+	 * On whose lists it is, and whose book its pages are in. Changes under that one's list_lock
+	 * and the tree_lock; without tenants it is `wb`.
+	 */
+	struct wb *_Atomic home;
+	_Atomic bool attached;        /* home was chosen: at its first write */
+	_Atomic bool shared;          /* of all tenants, as a file system's metadata */
+	struct stake *_Atomic stakes; /* of tenants; see stake.c */
+	struct ownership {
+		u16 history;  /* of rounds; bits that are set: another tenant had the majority */
+		u32 avg_time; /* of a round, in 1/8192 s */
+		u32 winner;   /* of the last round: tenant */
+		_Atomic u32 heir; /* tenant whose it shall be, + 1; 0: nobody new */
+	} ownership;              /* see ownership.c; under the tree_lock */
+
+	/* home's list_lock: */
 	u32 state;
-	u64 dirtied_when;         /* jiffies */
-	struct list_node link;    /* dirty, io or more_io; empty when clean */
-	_Atomic u64 retry_ns;     /* write-out that nobody asked for waits until then; 0: not */
-	u64 retry_pause_ns;       /* the last pause after a failure; 0: nothing failed */
-	_Atomic u32 sync_waiters; /* parked until INODE_SYNC goes: sequence word */
+	u64 dirtied_when;           /* jiffies */
+	struct list_node link;      /* dirty, io or more_io; empty when clean */
+	_Atomic u64 retry_ns;       /* write-out that nobody asked for waits until then; 0: not */
+	u64 retry_pause_ns;         /* the last pause after a failure; 0: nothing failed */
+	struct list_node failing;   /* of its wb, under wb.list_lock; see outage.c */
+	u64 failing_since_ns;       /* likewise */
+	_Atomic u32 sync_waiters;   /* parked until INODE_SYNC goes: sequence word */
+	struct list_node drop_link; /* dontcache.files; empty when not in it */
+	_Atomic u32 known_drop;     /* as known_dirty, of its place in that queue */
+	u64 drop_cursor; /* page at which the flusher goes on with what is to be dropped */
 };
 
 /* --- the two ledgers, as a policy reads them */
@@ -258,11 +323,43 @@ void wb_count(struct wb *wb);
 /* Pages that a batch of per-CPU counting has (WB_STAT_BATCH), and the slack of all CPUs. */
 u64 wb_stat_batch(const struct writeback *all);
 u64 wb_stat_error(const struct writeback *all);
+/* What the flusher believes to be dirty on its device. */
+u64 wb_dirty_seen(struct wb *wb);
+/* For wb.c and tenant.c: a wb without a task, in no list; NULL: no memory. */
+struct wb *wb_new(struct writeback *all, struct device *device);
+void wb_free(struct wb *wb);
+void wb_publish(struct wb *wb); /* into the list of all; with all->making held */
 /* Updates the bandwidth estimate if 200 ms have passed (5.4 b). */
 void wb_update_bandwidth(struct wb *wb);
 /* Does the delayed update (5.4 c) if it is due, however short ago the last was; when it will be. */
 u64 wb_delayed_update(struct wb *wb);
 u64 wb_avg_bandwidth(struct wb *wb);
+
+/* The wb that was made after `wb`, of a device or a tenant; NULL: it is the last. */
+static inline struct wb *wb_after(const struct wb *wb)
+{
+	return atomic_load_explicit(&wb->next_wb, memory_order_acquire);
+}
+#define for_each_wb(i, all)                                                                     \
+	for (struct wb * (i) = atomic_load_explicit(&(all)->first_wb, memory_order_acquire); i; \
+	     (i) = wb_after(i))
+/* Makes the wb of a tenant on a device, of whose own wb it is told. NULL: no memory. */
+struct wb *wb_create_tenant(struct wb *root, struct tenant *t);
+/* As wb_threshold(), in the tenant's domain. */
+u64 wb_tenant_threshold(struct wb *wb, u64 thresh, u64 dirty);
+
+/* Locks the list_lock of the inode's home, and returns that. */
+static inline struct wb *inode_lock_home(struct inode *inode)
+{
+	for (;;) {
+		struct wb *wb = atomic_load_explicit(&inode->home, memory_order_acquire);
+
+		spin_lock(&wb->list_lock);
+		if (likely(wb == atomic_load_explicit(&inode->home, memory_order_relaxed)))
+			return wb;
+		spin_unlock(&wb->list_lock);
+	}
+}
 
 extern const struct mapping_ops inode_mapping_ops;
 
@@ -271,9 +368,10 @@ extern const struct mapping_ops inode_mapping_ops;
 /* Enters what a write dirtied on the account of the calling task. */
 void throttle_charge(struct writeback *all, u32 pages);
 /*
- * The poll before each step of a write: may sleep. With `nowait` -EAGAIN instead of a sleep.
+ * The poll before each step of a write to the inode: may sleep. With `nowait` -EAGAIN instead of a
+ * sleep. Over the limit, and if what the inode has dirty is beyond hope (outage.c), its error.
  */
-int throttle_poll(struct wb *wb, bool nowait);
+int throttle_poll(struct inode *inode, bool nowait);
 /* Before the first write: threads that end by themselves leave their unpaid pages to others. */
 int throttle_init(void);
 /* A task that dirtied pages ends. */
@@ -290,7 +388,8 @@ void wb_wake(struct wb *wb);
 void wb_rearm(struct wb *wb);
 /* When the flusher wakes by itself if its timer is set now; WORLD_NEVER if it never does. */
 u64 wb_periodic_ns(const struct writeback *all);
-void wb_queue_work(struct wb *wb, struct wb_work *work);
+/* False: its flusher is about to end, and does no more work. */
+bool wb_queue_work(struct wb *wb, struct wb_work *work);
 /*
  * Moves expired inodes to `io`: those dirtied at or before `cutoff` (jiffies). Returns how many.
  * list_lock held.
@@ -299,6 +398,8 @@ u64 wb_queue_io(struct wb *wb, u64 cutoff);
 /* Puts an inode where it belongs after a pass over it. list_lock held. */
 struct pass;
 void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64 cutoff);
+/* The same after a pass over some pages only: it keeps its place unless it is clean. */
+void wb_recheck(struct wb *wb, struct inode *inode);
 
 /* --- writeout.c: one pass over one file */
 
@@ -307,8 +408,16 @@ struct pass {
 	bool background; /* nobody waits for it */
 	bool tagged;     /* only what was dirty when the pass began */
 	bool cyclic;     /* from where the last pass stopped to the end of the file */
+	bool paced;      /* the flusher's own: see depth.c */
+	bool drop;       /* only pages that go once they are written; `first` is moved along */
 	u64 first, last; /* pages, when not cyclic */
 	s64 budget;      /* folio pages left to take; SLICE_UNLIMITED */
+	struct wb *wb;   /* at work; NULL: the inode's home */
+	bool only;       /* what is dirty of one tenant's; see stake.c */
+	u32 tenant;
+	bool missed;       /* out: something was left because it was in flight */
+	u64 stopped_at;    /* out: the page it came to */
+	struct vote *vote; /* whose pages were written, or NULL; see ownership.c */
 };
 
 /* Sends the dirty pages of the pass to the device; does not wait for them. `runs`: scratch. */
@@ -323,12 +432,35 @@ void inode_wait_landings(struct inode *inode);
  */
 int inode_sync_range(struct inode *inode, u64 first, u64 last);
 
+/* --- dontcache.c */
+
+void dontcache_init(struct dontcache *d);
+/* Marked pages that are dirty, in the unit in which the policy counts dirty pages. */
+u64 dontcache_dirty(const struct policy *p, const struct ledger *l);
+/* A DONTCACHE write is over: policies kick and own. May wait; not with `nowait`. */
+void dontcache_wrote(struct inode *inode, bool nowait);
+/* kick: takes the request back; how many pages are to be written for it. */
+s64 dontcache_take_kick(struct wb *wb);
+/* own: writes what is in the queue; pages taken. */
+s64 dontcache_write_own(struct wb *wb);
+/* own: pages that may be dirty or in flight before writers wait. */
+u64 dontcache_bound(struct wb *wb);
+/* own: I/O of such a pass starts or has ended. */
+void dontcache_launched(struct wb *wb, u32 pages);
+void dontcache_landed(struct wb *wb, u32 pages);
+/* Pages landed that should have gone, but somebody held them. */
+void dontcache_missed(struct inode *inode);
+/* Takes the inode out of the queue. list_lock held. */
+void dontcache_dequeue(struct inode *inode);
+
 /* --- retry.c: pauses after failed write-out */
 
 /* An I/O of write-out failed; was done. */
 void retry_note_failure(struct inode *inode);
 void retry_note_success(struct inode *inode);
 bool retry_is_pausing(const struct inode *inode);
+/* Whether the flusher may write the inode of its own accord. */
+bool retry_may_be_tried(const struct inode *inode);
 /* A pause is over: the flusher tries again, and then sets its alarm for those that are not. */
 bool retry_is_due(struct wb *wb);
 void retry_arm(struct wb *wb);

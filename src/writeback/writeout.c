@@ -13,9 +13,11 @@
  */
 #include "base/alloc.h"
 #include "cache/fill.h"
+#include "cache/owner.h"
 #include "cache/state.h"
+#include "writeback/outage.h"
 #include "writeback/slice.h"
-#include "writeback/wb.h"
+#include "writeback/tenant.h"
 #include <errno.h>
 
 #define IO_MAX_SEGMENTS 256  /* as a bio has: one a folio piece */
@@ -26,6 +28,7 @@ struct write_io {
 	struct inode *inode;
 	u64 first_block;
 	u32 blocks, segments, folios;
+	u32 drop_pages;     /* of policy dontcache=own */
 	struct iovec vec[]; /* [IO_MAX_SEGMENTS] in a cache with contents */
 };
 
@@ -33,7 +36,7 @@ struct write_io {
 struct builder {
 	struct inode *inode;
 	struct write_io *pending;
-	bool background, sync, contents;
+	bool background, sync, contents, drop;
 	u64 last_folio; /* index of the folio of the last run, to count folios */
 };
 
@@ -48,12 +51,18 @@ static void write_landed(struct inode *inode, u64 first_block, u32 blocks, int e
 	u32 was;
 
 	atomic_fetch_add_explicit(&inode->landings, 1, memory_order_relaxed);
-	mapping_end_writeback(&inode->m, first_block, blocks, error);
+	if (unlikely(error) && trace_on())
+		trace_write_failed(inode->wb, inode, first_block * inode->block_bytes,
+				   (u64)blocks * inode->block_bytes, error);
+	if (mapping_end_writeback(&inode->m, first_block, blocks, error))
+		dontcache_missed(inode);
 	if (!error) {
 		retry_note_success(inode);
+		outage_note_success(inode);
 	} else if (inode->wb->all->policy.errors == ERRORS_KEEP) {
 		inode_mark_dirty(inode); /* it may have left the lists as clean */
 		retry_note_failure(inode);
+		outage_note_failure(inode);
 	}
 	was = atomic_fetch_sub_explicit(&inode->landings, 1, memory_order_release);
 	if (was == (LANDINGS_AWAITED | 1)) /* *inode may be gone: as in completion_done() */
@@ -74,8 +83,11 @@ static void write_end(struct io *io, int error)
 {
 	struct write_io *w = container_of(io, struct write_io, io);
 	struct cache *c = w->inode->m.cache;
+	struct wb *wb = w->inode->wb; /* the inode may go with its last page */
 
 	write_landed(w->inode, w->first_block, w->blocks, error);
+	if (w->drop_pages)
+		dontcache_landed(wb, w->drop_pages);
 	free(w);
 	cache_io_end(c);
 }
@@ -91,6 +103,10 @@ static void submit_pending(struct builder *b)
 	w->io.length_bytes = w->blocks * b->inode->block_bytes;
 	w->io.vec = b->contents ? w->vec : NULL;
 	w->io.vec_count = b->contents ? w->segments : 0;
+	if (b->drop) {
+		w->drop_pages = (u32)div_roundup(w->io.length_bytes, PAGE_SIZE);
+		dontcache_launched(b->inode->wb, w->drop_pages);
+	}
 	cache_io_begin(b->inode->m.cache);
 	device_submit(store_device(store), &w->io);
 }
@@ -166,17 +182,33 @@ static void add_run(struct builder *b, struct folio *f, struct block_run run)
 	w->blocks += run.count;
 }
 
+static u64 pages_of_runs(const struct builder *b, const struct block_run *runs, u32 n)
+{
+	u64 blocks = 0;
+
+	for (u32 i = 0; i < n; i++)
+		blocks += runs[i].count;
+	return div_roundup(blocks, 1ull << b->inode->m.block_shift);
+}
+
 /* Sends what is dirty in one locked folio; returns what it takes of the budget. */
-static u64 write_folio(struct builder *b, struct folio *f, struct block_run *runs)
+static u64 write_folio(struct builder *b, const struct pass *pass, struct folio *f,
+		       struct block_run *runs)
 {
 	const struct policy *p = &b->inode->wb->all->policy;
 	u64 taken = p->accounting == ACCOUNT_DEBT ? folio_dirty_pages(f) : folio_pages(f);
 	/* clean blocks go along, but not over what somebody is writing past the cache, nor into
-	 * holes that nobody has asked room for */
+	 * holes that nobody has asked room for, be they below or past the end of the file */
 	bool whole = p->writeout == WRITEOUT_FOLIO && !atomic_load(&b->inode->direct_writes) &&
-		     !atomic_load(&b->inode->sparse);
-	u32 n = folio_begin_writeback(f, whole, runs);
+		     !atomic_load(&b->inode->sparse) &&
+		     folio_end(f) <= div_roundup(atomic_load(&b->inode->size), PAGE_SIZE);
+	u32 n = unlikely(pass->only) ? folio_begin_writeback_of(f, pass->tenant, runs)
+				     : folio_begin_writeback(f, whole, runs);
 
+	if (unlikely(pass->vote != NULL))
+		vote_add(pass->vote, f->tenant, pages_of_runs(b, runs, n));
+	if (unlikely(pass->only)) /* others' pages of the folio stay */
+		taken = !n ? 0 : p->accounting == ACCOUNT_DEBT ? pages_of_runs(b, runs, n) : taken;
 	/* in flight it cannot go away, be split or be truncated: no lock is needed from here on */
 	folio_unlock(f);
 	for (u32 i = 0; i < n; i++)
@@ -211,36 +243,63 @@ static bool take_folio(struct builder *b, struct pass *pass, u64 page, struct bl
 		folio_wait_writeback(f);
 	}
 	if (folio_is_dirty(f) && !folio_in_writeback(f)) {
-		pass->budget -= (s64)write_folio(b, f, runs);
+		pass->budget -= (s64)write_folio(b, pass, f, runs);
 		taken = true;
 	} else {
+		pass->missed = true;
 		folio_unlock(f);
 	}
 	world_spend(COST_LOOKUP, 1);
+	if (taken)
+		mapping_drop(f); /* if it has landed by now, it found it held by us */
 	folio_unpin(m->cache, f);
 	return taken;
 }
 
-static void estimate_start(struct inode *inode)
+static void estimate_start(struct wb *wb, bool only)
 {
-	struct wb *wb = inode->wb;
 	const struct policy *p = &wb->all->policy;
+	/* a tenant's own flusher has pages in flight, not inodes */
+	u64 in_flight =
+		only && wb->tenant ? account_writeback(p, &wb->ledger) : wb->inodes_in_flight;
 
 	spin_lock(&wb->bw_lock);
 	bandwidth_restart_if_idle(&wb->bw, world_jiffies(), account_dirtied(p, &wb->ledger),
-				  account_written(p, &wb->ledger), wb->inodes_in_flight,
-				  world_hz());
+				  account_written(p, &wb->ledger), in_flight, world_hz());
 	spin_unlock(&wb->bw_lock);
 }
 
 /* The next page the pass wants, at or after `from`. */
 static bool next_page(struct mapping *m, const struct pass *pass, u64 from, u64 *page)
 {
-	enum index_tag tag = pass->sync || pass->tagged ? TAG_TOWRITE : TAG_DIRTY;
+	enum index_tag tag = pass->sync || pass->tagged ? TAG_TOWRITE
+			     : pass->drop               ? TAG_DROP
+							: TAG_DIRTY;
 	bool found;
 
 	spin_lock(&m->tree_lock);
 	found = index_next(&m->index, tag, from, page);
+	spin_unlock(&m->tree_lock);
+	return found;
+}
+
+/* The same for a pass that takes one tenant's pages only. */
+static bool next_page_of(struct mapping *m, const struct pass *pass, u64 from, u64 *page)
+{
+	struct tenants *ts = tenants_in(m->cache);
+	bool found = false;
+
+	spin_lock(&m->tree_lock);
+	while (!found && index_next(&m->index, TAG_DIRTY, from, page) && *page <= pass->last) {
+		const struct leaf *leaf = index_leaf(&m->index, *page);
+		u64 pages = owner_pages(
+			ts, leaf, leaf->tag[TAG_DIRTY] & ~0ull << *page % LEAF_PAGES, pass->tenant);
+
+		found = pages != 0;
+		if (found)
+			*page = leaf->first + bits_first(pages);
+		from = leaf->first + LEAF_PAGES;
+	}
 	spin_unlock(&m->tree_lock);
 	return found;
 }
@@ -252,10 +311,13 @@ static bool write_range(struct builder *b, struct pass *pass, u64 *at, u64 last,
 	bool stopped = false;
 	u64 page;
 
-	while (!stopped && next_page(&b->inode->m, pass, *at, &page) && page <= last) {
+	while (!stopped &&
+	       (unlikely(pass->only) ? next_page_of(&b->inode->m, pass, *at, &page)
+				     : next_page(&b->inode->m, pass, *at, &page)) &&
+	       page <= last) {
 		if (take_folio(b, pass, page, runs, at))
 			stopped = !pass->sync && !pass->tagged && pass->budget <= 0;
-		wb_delayed_update(b->inode->wb); /* the flusher may be busy for longer */
+		wb_delayed_update(pass->wb); /* the flusher may be busy for longer */
 		world_breathe();
 	}
 	return stopped;
@@ -267,26 +329,46 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 	struct builder b = { .inode = inode,
 			     .background = pass->background,
 			     .sync = pass->sync,
+			     .drop = pass->drop,
 			     .contents = m->cache->config.contents };
 	u64 start = pass->cyclic ? m->write_cursor : pass->first, at = start;
 	u64 last = pass->cyclic ? INDEX_MAX_PAGES - 1 : pass->last;
+	struct tenants *ts = tenants_in(m->cache);
+	struct vote vote;
 	bool stopped;
 
-	estimate_start(inode);
+	if (!pass->sync && device_is_congested(inode->wb->device)) {
+		pass->missed = true; /* what is left to write stays dirty, and the slice unused */
+		pass->stopped_at = at;
+		return;
+	}
+	if (!pass->wb)
+		pass->wb = inode->home;
+	if (unlikely(ts != NULL) && !ts->by_page) {
+		vote_begin(&vote, inode);
+		pass->vote = &vote;
+	}
+	estimate_start(pass->wb, pass->only);
 	if (pass->sync || pass->tagged)
 		mapping_tag_towrite(m, at, last);
 	stopped = write_range(&b, pass, &at, last, runs);
-	if (!stopped && pass->cyclic && start && inode->wb->all->fs->pass_wraps) {
+	if (!stopped && pass->cyclic && start && inode->wb->fs->pass_wraps) {
 		at = 0;
 		stopped = write_range(&b, pass, &at, start - 1, runs);
 	}
 	submit_pending(&b);
 	if (pass->cyclic)
 		m->write_cursor = stopped ? at : 0;
-	wb_update_bandwidth(inode->wb);
+	pass->stopped_at = at;
+	if (pass->drop)
+		pass->first = stopped ? at : 0;
+	wb_update_bandwidth(pass->wb);
+	if (unlikely(pass->vote != NULL))
+		vote_end(pass->vote, inode);
+	pass->vote = NULL;
 }
 
-void inode_wait_pages(struct inode *inode, u64 first, u64 last)
+static void wait_pages(struct inode *inode, u64 first, u64 last)
 {
 	struct mapping *m = &inode->m;
 
@@ -309,6 +391,13 @@ void inode_wait_pages(struct inode *inode, u64 first, u64 last)
 		mapping_drop(f); /* when it landed we held it */
 		folio_unpin(m->cache, f);
 	}
+}
+
+void inode_wait_pages(struct inode *inode, u64 first, u64 last)
+{
+	atomic_fetch_add(&inode->awaited, 1);
+	wait_pages(inode, first, last);
+	atomic_fetch_sub(&inode->awaited, 1);
 }
 
 /*
@@ -344,6 +433,7 @@ int inode_sync_range(struct inode *inode, u64 first, u64 last)
 	failures = inode->m.failures;
 	spin_unlock(&inode->m.tree_lock);
 	inode_write_pages(inode, &pass, runs);
+	inode_inherit(inode, false);
 	free(runs);
 	inode_wait_pages(inode, first, last);
 	return error_in_range(&inode->m, first, last, failures);

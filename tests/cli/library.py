@@ -261,8 +261,8 @@ def test_programs_of_other_ages_run():
     older, more = re.subn(r'\n\t/\*[^/]*\*/\n\tint \(\*truncate\).*?\n\};', '\n};', older,
                           flags=re.DOTALL)
     equal((cut, more), (1, 1))
-    assert 'files_idle' not in older and '(*release)' not in older
-    newer, added = re.subn(r'(\tuint64_t dropped_bytes;[^\n]*\n)', r'\1\tuint64_t unheard_of[4];\n', now)
+    assert 'unsafe_files' not in older and 'files_idle' not in older and '(*release)' not in older
+    newer, added = re.subn(r'(\tuint64_t unsafe_files;[^\n]*\n)', r'\1\tuint64_t unheard_of[4];\n', now)
     newer, more = re.subn(r'(\tvoid \(\*release\)[^\n]*\n)', r'\1\tint (*unheard_of)(void *ctx);\n',
                           newer)
     equal((added, more), (1, 1))

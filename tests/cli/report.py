@@ -10,7 +10,8 @@ import browser
 import program
 from program import SMALL, Skip, contains, equal, refused, sluice
 
-PLOTS = ['dirty', 'charge', 'throughput', 'bandwidth', 'latency', 'sleep', 'device', 'orders']
+PLOTS = ['dirty', 'charge', 'throughput', 'bandwidth', 'latency', 'sleep', 'device', 'sizes',
+         'orders']
 HOSTILE = '</script><script>window.pwned = 1</script><img src=x onerror="pwned=2"> & \'q\' "Q"'
 
 
@@ -194,7 +195,7 @@ def test_in_a_browser_two_cases_are_drawn_from_the_series():
         clean(page)
         plots = drawn(page)
         # in the other case nobody sleeps and nothing is written, which leaves these plots empty
-        empty = [('sleep', 1), ('device', 1)]
+        empty = [('sleep', 1), ('device', 1), ('sizes', 1)]
         equal([(p['plot'], p['lines'][0]['case']) for p in plots],
               [(name, case) for name in PLOTS for case in (0, 1) if (name, case) not in empty])
         columns = {line['column'] for p in plots for line in p['lines']}
@@ -281,7 +282,7 @@ def test_in_a_browser_each_device_has_its_plot_and_fsyncs_have_theirs():
         plots = drawn(shown)
         equal([p['plot'] for p in plots if p['lines'][0]['case'] == 0],
               ['dirty', 'charge', 'throughput', 'bandwidth', 'latency', 'fsync', 'device-0',
-               'device-1', 'orders'])
+               'device-1', 'sizes', 'orders'])
         titles = shown.ask('[...document.querySelectorAll("#compare figcaption b")].map(b => b.textContent)')
         assert 'Device "><b>' in titles and 'Device fast' in titles, titles
         for p in plots:
@@ -314,7 +315,7 @@ def test_in_a_browser_each_case_has_its_plots():
         page.dark(True)
         clean(page)
         plots = drawn(page)
-        equal(len(plots), 28)
+        equal(len(plots), 30)
         for p in plots:
             holds_the_series(p, all_series)
 

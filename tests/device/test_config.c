@@ -96,15 +96,17 @@ static void test_model_refused(void **state)
 {
 	(void)state;
 	refuse("[other]\n[device]\niops = 3\n",
-	       "m.ini:2: section [device] says no model; the models are rate, ebs, nvme, memory");
+	       "m.ini:2: section [device] says no model; the models are rate, ebs, nvme, memory, "
+	       "fuse");
 	refuse("[device]\nmodel = ebss\n",
 	       "m.ini:2: model = ebss: no such model, did you mean ebs?; the models are rate, ebs, "
-	       "nvme, memory");
+	       "nvme, memory, fuse");
 	refuse("[device]\nmodel = floppy\n",
-	       "m.ini:2: model = floppy: no such model; the models are rate, ebs, nvme, memory");
+	       "m.ini:2: model = floppy: no such model; the models are rate, ebs, nvme, "
+	       "memory, fuse");
 	refuse("[device]\nmodel = file\n", "m.ini:2: model = file: exists in the real world only; "
 					   "the models are rate, ebs, nvme, "
-					   "memory");
+					   "memory, fuse");
 }
 
 static void test_key_refused(void **state)

@@ -293,6 +293,8 @@ static void draw_policy(struct prop *p)
 		policy->write_lock = (enum policy_write_lock)rng_below(&p->rng, 2);
 	if (prop_chance(&p->rng, 3))
 		policy->writeout = (enum policy_writeout)rng_below(&p->rng, 2);
+	policy->dontcache = (enum policy_dontcache)rng_below(&p->rng, 3);
+	policy->flush_depth = (enum policy_flush_depth)rng_below(&p->rng, 2);
 	if (prop_chance(&p->rng, 3)) {
 		snprintf(value, sizeof(value), "%u", (u32)rng_below(&p->rng, 10));
 		policy_set(policy, "max_order", value, NULL);

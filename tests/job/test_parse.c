@@ -204,7 +204,7 @@ static const char *const refused[][2] = {
 	{ "+qwertyuiop=4k", "t:3: unknown option qwertyuiop" },
 	{ "+DIRECT=1", "t:3: unknown option DIRECT, did you mean direct?" },
 	{ "+=4k", "t:3: unknown option " },
-	{ "+cgroup=x", "t:3: fio's option cgroup is not supported" },
+	{ "+exec_prerun=x", "t:3: fio's option exec_prerun is not supported" },
 	{ "+atomic=1", "t:3: fio's option atomic is not supported" },
 	{ "+rate_min=1m",
 	  "t:3: fio's option rate_min is not supported; the nearest that is: rate" },
@@ -401,9 +401,9 @@ static void lenience_ignores_options(void **state)
 	struct err e = { 0 };
 
 	(void)state;
-	jobs = parse("[j]\nsize=4k\nfrobnicate=7\ncgroup=x\n", &lenient);
+	jobs = parse("[j]\nsize=4k\nfrobnicate=7\nexec_prerun=5\n", &lenient);
 	assert_string_equal(jobs_note(jobs, 0), "t:3: the unknown option frobnicate is ignored");
-	assert_string_equal(jobs_note(jobs, 1), "t:4: fio's option cgroup is ignored");
+	assert_string_equal(jobs_note(jobs, 1), "t:4: fio's option exec_prerun is ignored");
 	assert_null(jobs_note(jobs, 2));
 	jobs_free(jobs);
 	assert_int_equal(jobs_parse_as("t", "[j]\nsize=x\n", &lenient, &jobs, &e), -EINVAL);
@@ -506,8 +506,8 @@ static void table_is_consistent(void **state)
 		assert_int_equal(o->type == OPTION_CHOICE, o->choices != NULL);
 		assert_true(o->own || o->type != OPTION_OWN);
 	}
-	assert_null(options_find("cgroup"));
-	assert_true(options_is_fios("cgroup"));
+	assert_null(options_find("exec_prerun"));
+	assert_true(options_is_fios("exec_prerun"));
 }
 
 static void words(void **state)

@@ -224,6 +224,8 @@ static void mistakes_are_named_where_they_stand(void **state)
 		       "x.ini:4: memory cannot be \"100\", only whole pages of 4096 bytes, "
 		       "16M to 15T");
 	assert_refused(LEAST " machine.reserve=1G", "x.ini:4: reserve must be smaller than memory");
+	assert_refused("machine.cpus=1 machine.memory=1G device.model=fuse device.backing=x",
+		       "x.ini:4: backing = x: there is no [device x]");
 	assert_refused(LEAST " machine.cpu=3",
 		       "x.ini:4: unknown key \"cpu\" in section [machine]; did you mean \"cpus\"?");
 	assert_refused(

@@ -54,6 +54,8 @@ static void releases_differ_where_linux_did(void **state)
 	assert_choice("linux-6.18", "readahead", "file-order");
 	assert_choice("linux-6.12", "wb_floor", "position");
 	assert_choice("linux-6.18", "wb_floor", "threshold");
+	assert_choice("linux-6.18", "dontcache", "inline");
+	assert_choice("linux-7.4", "dontcache", "kick");
 	for (size_t i = 0; strncmp(policy_preset(i)->name, "linux-", 6) == 0; i++) {
 		const char *name = policy_preset(i)->name;
 
@@ -62,6 +64,7 @@ static void releases_differ_where_linux_did(void **state)
 		assert_choice(name, "small_write", "keep");
 		assert_choice(name, "write_lock", "inode");
 		assert_choice(name, "max_order", "9");
+		assert_choice(name, "flush_depth", "fixed");
 	}
 }
 
@@ -73,6 +76,8 @@ static void sluice_reads_the_debt(void **state)
 	assert_choice("sluice", "write_lock", "folio");
 	assert_choice("sluice", "writeout", "block");
 	assert_choice("sluice", "readahead", "file-order");
+	assert_choice("sluice", "dontcache", "own");
+	assert_choice("sluice", "flush_depth", "adaptive");
 }
 
 #define VALUES_MAX 11
@@ -115,8 +120,8 @@ static void every_value_can_be_set_and_is_explained(void **state)
 				assert_string_not_equal(seen[i], seen[j]);
 		}
 	}
-	assert_null(policy_key(14));
-	assert_null(policy_values(14));
+	assert_null(policy_key(18));
+	assert_null(policy_values(18));
 }
 
 static void values_land_in_their_fields(void **state)

@@ -60,6 +60,8 @@ const PLOTS = [
 		line('device_busy_percent', 'busy', '--busy', { axis: 2, fill: true, width: 1 }),
 		line('device_writes_per_s', 'writes', '--write'),
 		line('device_reads_per_s', 'reads', '--read')] },
+	{ id: 'sizes', title: 'Size of the device\'s writes', unit: 'bytes', lines: [
+		line('device_write_bytes', 'mean', '--write', { points: true })] },
 	{ id: 'orders', title: 'Cached, by size of folio', unit: 'bytes', stacked: true,
 	  lines: ORDERS.map((size, order) => line('order' + order + '_bytes', size, order, { width: .5 })) },
 ];

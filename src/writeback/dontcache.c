@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * DONTCACHE writes: their pages are marked (TAG_DROP while they are dirty), go when they have landed,
+ * and so should be written soon. Who does that, and when, is the policy's choice:
+ *
+ *	inline	the writer, before he returns (file/write.c). Linux writeback reference, 8.3.
+ *	kick	the flusher, as many pages as are dirty for DONTCACHE, from the files that
+ *		have been dirty longest, whoever dirtied them. Reference 8.4: one bit asks for it, so
+ *		that many writes ask once; it is taken back before the pages are counted, so
+ *		that none is missed.
+ *	own	the flusher, just these pages. See below.
+ *
+ * own: files with marked pages stand in a queue of their device's. When a MiB has come together, or
+ * the first page of it is 20 ms old, the flusher goes round the queue, some MiB of a file at a time,
+ * in file order from where it stopped last, so that random writes become one sweep. What is dirty
+ * again while it is in flight is left to the next round, 20 ms later, and does not wait for
+ * old age. The backlog, marked pages that are dirty or in flight, is bounded by what the device
+ * writes in 50 ms: a writer who finds more waits in line until enough has landed. So memory holds
+ * at most that much and one write of each writer, and the device has always something to do.
+ * Only when nothing lands at all, for 200 ms, those in line are let go: then the limits
+ * on everything dirty hold them.
+ */
+#include "writeback/slice.h"
+#include "writeback/wb.h"
+
+#define ENOUGH_PAGES (MIB_PAGES)
+#define MIB_PAGES    256u
+#define SLICE_PAGES  (4 * MIB_PAGES)
+#define AGE_NS       (20 * NSEC_PER_MSEC)
+#define STUCK_NS     (200 * NSEC_PER_MSEC)
+#define BOUND_PER_S  20 /* the bound is a second's worth divided by this */
+#define BOUND_MIN    (2 * MIB_PAGES)
+
+void dontcache_init(struct dontcache *d)
+{
+	list_init(&d->files);
+	d->due_ns = WORLD_NEVER;
+	mutex_init(&d->line, RANK_THROTTLE);
+}
+
+/* --- kick */
+
+static void kick(struct wb *wb)
+{
+	if (!wb->dirty_inodes || atomic_exchange(&wb->dontcache.asked, 1))
+		return;
+	wb_wake(wb);
+}
+
+/* WB_DONTCACHE_DIRTY: marked dirty pages, in the unit in which the policy counts dirty ones. */
+u64 dontcache_dirty(const struct policy *p, const struct ledger *l)
+{
+	return ledger_level(l, p->accounting == ACCOUNT_FOLIO ? LEVEL_FOLIO_DROP : LEVEL_DROP);
+}
+
+s64 dontcache_take_kick(struct wb *wb)
+{
+	if (!atomic_load_explicit(&wb->dontcache.asked, memory_order_relaxed))
+		return 0;
+	atomic_store(&wb->dontcache.asked, 0);
+	return (s64)dontcache_dirty(&wb->all->policy, &wb->ledger);
+}
+
+/* --- own */
+
+u64 dontcache_bound(struct wb *wb)
+{
+	u64 pages = max_u64(wb_avg_bandwidth(wb) / BOUND_PER_S, BOUND_MIN);
+
+	return min_u64(pages, cache_size(wb->all->cache) / 8);
+}
+
+static u64 backlog(struct wb *wb)
+{
+	return ledger_level(&wb->ledger, LEVEL_DROP) +
+	       atomic_load_explicit(&wb->dontcache.in_flight, memory_order_relaxed);
+}
+
+/* The inode has marked pages: it gets into the queue, and the flusher to know. */
+static void enqueue(struct inode *inode)
+{
+	struct wb *wb = inode->wb;
+	struct dontcache *d = &wb->dontcache;
+	bool arm = false;
+
+	if (atomic_load_explicit(&inode->known_drop, memory_order_relaxed))
+		return;
+	spin_lock(&wb->list_lock);
+	if (!(inode->state & INODE_FREEING) && list_empty(&inode->drop_link)) {
+		list_add_tail(&d->files, &inode->drop_link);
+		d->queued++;
+		arm = d->due_ns == WORLD_NEVER;
+		if (arm)
+			d->due_ns = world_now() + AGE_NS;
+	}
+	atomic_store_explicit(&inode->known_drop, 1, memory_order_relaxed);
+	spin_unlock(&wb->list_lock);
+	if (arm)
+		wb_rearm(wb);
+}
+
+void dontcache_dequeue(struct inode *inode)
+{
+	if (list_empty(&inode->drop_link))
+		return;
+	list_del(&inode->drop_link);
+	assert(inode->wb->dontcache.queued);
+	inode->wb->dontcache.queued--;
+}
+
+void dontcache_missed(struct inode *inode)
+{
+	if (inode->wb->all->policy.dontcache == DONTCACHE_OWN)
+		enqueue(inode);
+}
+
+/* Waits until the backlog is within its bound, or nothing lands any more. */
+static void wait_for_room(struct wb *wb)
+{
+	struct dontcache *d = &wb->dontcache;
+	u64 bound = dontcache_bound(wb);
+
+	if (backlog(wb) <= bound)
+		return;
+	mutex_lock(&d->line);
+	atomic_store(&d->waits, 1);
+	while (!atomic_load(&d->stuck)) {
+		u32 seen = atomic_load(&d->landed);
+
+		if (backlog(wb) <= bound)
+			break;
+		world_park(&d->landed, seen, world_now() + STUCK_NS);
+		if (atomic_load(&d->landed) == seen)
+			atomic_store(&d->stuck, 1);
+	}
+	atomic_store(&d->waits, 0);
+	mutex_unlock(&d->line);
+}
+
+void dontcache_launched(struct wb *wb, u32 pages)
+{
+	atomic_fetch_add_explicit(&wb->dontcache.in_flight, pages, memory_order_relaxed);
+}
+
+void dontcache_landed(struct wb *wb, u32 pages)
+{
+	struct dontcache *d = &wb->dontcache;
+
+	atomic_fetch_sub(&d->in_flight, pages);
+	if (atomic_load_explicit(&d->stuck, memory_order_relaxed))
+		atomic_store(&d->stuck, 0);
+	if (!atomic_load(&d->waits))
+		return;
+	atomic_fetch_add(&d->landed, 1);
+	world_unpark(&d->landed, 1);
+}
+
+void dontcache_wrote(struct inode *inode, bool nowait)
+{
+	struct wb *wb = inode->wb;
+
+	if (wb->all->policy.dontcache == DONTCACHE_KICK) {
+		kick(atomic_load_explicit(&inode->home, memory_order_acquire));
+		return;
+	}
+	enqueue(inode);
+	if (ledger_level(&wb->ledger, LEVEL_DROP) >= ENOUGH_PAGES &&
+	    !atomic_exchange(&wb->dontcache.asked, 1))
+		wb_wake(wb);
+	if (!nowait)
+		wait_for_room(wb);
+}
+
+/* One file's turn. list_lock held on entry and exit. Returns what was taken. */
+static s64 write_file(struct wb *wb, struct inode *inode)
+{
+	struct pass pass = { .paced = true,
+			     .drop = true,
+			     .first = inode->drop_cursor,
+			     .last = INDEX_MAX_PAGES - 1,
+			     .budget = SLICE_PAGES };
+	bool left;
+
+	inode->state |= INODE_SYNC;
+	dontcache_dequeue(inode);
+	spin_unlock(&wb->list_lock);
+	mapping_drop_missed(&inode->m);
+	inode_write_pages(inode, &pass, wb->runs);
+	if (pass.budget > 0 && inode->drop_cursor) {
+		pass.last = inode->drop_cursor - 1;
+		pass.first = 0;
+		inode_write_pages(inode, &pass, wb->runs);
+	}
+	wb_count(wb);
+	spin_lock(&wb->list_lock);
+	inode->drop_cursor = pass.first;
+	inode->state &= ~(u32)INODE_SYNC;
+	wb_recheck(wb, inode);
+	/* as there: who marks a page after the look sees this */
+	atomic_store_explicit(&inode->known_drop, 0, memory_order_relaxed);
+	spin_lock(&inode->m.tree_lock);
+	left = index_tagged(&inode->m.index, TAG_DROP);
+	spin_unlock(&inode->m.tree_lock);
+	if (left && !(inode->state & INODE_FREEING)) {
+		atomic_store_explicit(&inode->known_drop, 1, memory_order_relaxed);
+		list_add_tail(&wb->dontcache.files, &inode->drop_link);
+		wb->dontcache.queued++;
+	}
+	atomic_fetch_add(&inode->sync_waiters, 1);
+	world_unpark(&inode->sync_waiters, ~0u);
+	return (s64)SLICE_PAGES - pass.budget;
+}
+
+static bool gives_way(const struct wb *wb)
+{
+	return list_empty(&wb->dontcache.files) || !list_empty(&wb->work) || wb->stopping;
+}
+
+/* Each file of the queue once. list_lock held on entry and exit. */
+static s64 write_round(struct wb *wb)
+{
+	struct dontcache *d = &wb->dontcache;
+	s64 wrote = 0;
+
+	for (u32 left = d->queued; left && !gives_way(wb); left--) {
+		struct inode *inode = list_entry(d->files.next, struct inode, drop_link);
+
+		if (retry_is_pausing(inode)) {
+			list_del(&inode->drop_link);
+			list_add_tail(&d->files, &inode->drop_link);
+		} else {
+			wrote += write_file(wb, inode);
+		}
+	}
+	return wrote;
+}
+
+s64 dontcache_write_own(struct wb *wb)
+{
+	struct dontcache *d = &wb->dontcache;
+	s64 wrote = 0, budget, round;
+
+	spin_lock(&wb->list_lock);
+	atomic_store(&d->asked, 0);
+	/* what fails at once, or is dirty again at once, comes another time */
+	budget = (s64)ledger_level(&wb->ledger, LEVEL_DROP);
+	do {
+		round = write_round(wb);
+		wrote += round;
+	} while (round && wrote < budget && !gives_way(wb));
+	d->due_ns = list_empty(&d->files) ? WORLD_NEVER : world_now() + AGE_NS;
+	spin_unlock(&wb->list_lock);
+	return wrote;
+}
