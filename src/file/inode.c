@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "cache/fill.h"
 #include "file/inner.h"
+#include "writeback/outage.h"
 #include <errno.h>
 
 #define RESERVE_AHEAD_BYTES (8ull << 20)
@@ -298,6 +299,7 @@ void inode_destroy(struct inode *inode)
 	list_del(&inode->all);
 	mutex_unlock(&e->inodes_lock);
 	inode_wait_landings(inode);
+	outage_end(inode);
 	inode_leave_tenants(inode);
 	inode_forget_survival(inode);
 	mapping_finish(&inode->m);

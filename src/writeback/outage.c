@@ -26,7 +26,7 @@ void outage_note_failure(struct inode *inode)
 	struct wb *wb = inode->wb;
 
 	spin_lock(&wb->list_lock);
-	if (list_empty(&inode->failing) && !(inode->state & INODE_FREEING)) {
+	if (list_empty(&inode->failing)) {
 		inode->failing_since_ns = world_now();
 		list_add_tail(&wb->failing, &inode->failing);
 		atomic_fetch_add(&wb->all->failing, 1);
@@ -120,9 +120,12 @@ static u64 owed_to(struct wb *wb)
 		else
 			leave(inode);
 	}
-	if (down)
-		pages = owes(p, &wb->ledger);
 	spin_unlock(&wb->list_lock);
+	if (!down)
+		return pages;
+	pages = 0;
+	for_each_wb(part, wb->all) /* the tenants' parts of the device, too */
+		if (part->root == wb) pages += owes(p, &part->ledger);
 	return pages;
 }
 

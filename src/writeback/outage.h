@@ -8,7 +8,7 @@
 /* An I/O of write-out failed, the data stays dirty; was done. After retry.c was told. */
 void outage_note_failure(struct inode *inode);
 void outage_note_success(struct inode *inode);
-/* The inode is being freed. */
+/* The inode is being freed; nothing of it is in flight. */
 void outage_end(struct inode *inode);
 
 /* Pages that failing files owe, as the policy counts; 0: nothing fails. A tick old at most. */

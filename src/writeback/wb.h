@@ -243,7 +243,7 @@ struct inode {
 	u64 dirtied_when;           /* jiffies */
 	struct list_node link;      /* dirty, io or more_io; empty when clean */
 	_Atomic u64 retry_ns;       /* write-out that nobody asked for waits until then; 0: not */
-	u64 retry_pause_ns;         /* the last pause after a failure; 0: nothing failed */
+	_Atomic u64 retry_pause_ns; /* the last pause after a failure; 0: nothing failed */
 	struct list_node failing;   /* of its wb, under wb.list_lock; see outage.c */
 	u64 failing_since_ns;       /* likewise */
 	_Atomic u32 sync_waiters;   /* parked until INODE_SYNC goes: sequence word */
