@@ -216,6 +216,7 @@ static int shorten(struct inode *inode, u64 size_bytes)
 {
 	struct store *store = inode->m.store;
 	u64 old = size_now(inode);
+	bool littered = false;
 	int rc = 0;
 
 	if (size_bytes < store_size(store) && !store_can_shorten(store))
@@ -228,6 +229,9 @@ static int shorten(struct inode *inode, u64 size_bytes)
 		if (i || !store_may_refuse(store))
 			truncate_pages(inode, size_bytes);
 		rc = store_truncate(store, size_bytes);
+		littered = i && rc;
+		if (littered)
+			rc = 0; /* it is short; what landed in between is cut off before it grows */
 		if (!rc && store_may_refuse(store))
 			truncate_pages(inode, size_bytes);
 	}
@@ -238,7 +242,7 @@ static int shorten(struct inode *inode, u64 size_bytes)
 		atomic_store_explicit(&inode->size, old, memory_order_release);
 		return rc;
 	}
-	inode->littered = false;
+	inode->littered = littered;
 	inode->reserved = size_bytes;
 	if (!size_bytes)
 		inode->sparse = false;
