@@ -33,6 +33,7 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	inode->home = wb;
 	inode->block_bytes = block_bytes;
 	inode->size = inode->reserved = size;
+	inode->limit = STORE_SIZE_MAX;
 	store_set_end(store, size);
 	rwsem_init(&inode->lock, RANK_INODE);
 	list_init(&inode->link);
