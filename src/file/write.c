@@ -380,7 +380,7 @@ static int write_locked(struct write *w)
 
 /*
  * How much of a write lies below the limit on the size of files. Where the file has room already
- * nobody asks what the limit is, so a lowered one is known from the first write-out that fails for it.
+ * nobody asks what the limit is, so a lowered one is known from the first write-out that fails.
  */
 static size_t below_limit(struct inode *inode, u64 offset, size_t length)
 {

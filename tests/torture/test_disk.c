@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Engines over the disks of the torture: what its runs have found, once more as it happened; and what
- * the disks themselves keep and lose.
+ * Engines over the disks of the torture: what its runs have found, once more as it happened; and
+ * what the disks themselves keep and lose.
  */
 #include <setjmp.h>
 #include <stdarg.h>
