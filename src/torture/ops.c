@@ -573,6 +573,9 @@ void op_do(struct ttask *task, const struct op *op)
 	case OP_TELL:
 		watch_unsafe(task->t);
 		break;
+	case OP_TENANT:
+		op_tenant(task, f, op);
+		break;
 	case OP_REOPEN:
 		op_reopen(task, f, op);
 		break;

@@ -19,6 +19,7 @@
  * Each failing file is entered in a list of its device, looked through once a tick at most.
  */
 #include "writeback/outage.h"
+#include "writeback/tenant.h"
 #include <errno.h>
 
 void outage_note_failure(struct inode *inode)
@@ -141,6 +142,33 @@ u64 outage_pages(struct writeback *all)
 		pages += owed_to(all->wb[i]);
 	atomic_store(&all->owed, pages);
 	atomic_store(&all->owed_when, now);
+	return pages;
+}
+
+u64 outage_pages_of(struct writeback *all, const struct tenant *t)
+{
+	const struct policy *p = &all->policy;
+	u64 pages = 0;
+
+	for (u32 i = 0; i < all->count; i++) {
+		struct wb *wb = all->wb[i], *part = wb_of_tenant(wb, t->id);
+		struct list_node *n;
+
+		if (!part)
+			continue;
+		spin_lock(&wb->list_lock);
+		if (down_error(wb)) {
+			pages += owes(p, &part->ledger);
+		} else {
+			list_for_each (n, &wb->failing) {
+				struct inode *inode = list_entry(n, struct inode, failing);
+
+				if (atomic_load(&inode->home) == part)
+					pages += owes(p, &inode->m.ledger);
+			}
+		}
+		spin_unlock(&wb->list_lock);
+	}
 	return pages;
 }
 

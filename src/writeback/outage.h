@@ -13,6 +13,9 @@ void outage_end(struct inode *inode);
 
 /* Pages that failing files owe, as the policy counts; 0: nothing fails. A tick old at most. */
 u64 outage_pages(struct writeback *all);
+/* Of them, those of a tenant, or about as many: a file counts for the tenant on whose lists it is. */
+struct tenant;
+u64 outage_pages_of(struct writeback *all, const struct tenant *t);
 /*
  * Whether writers of the inode are to see them: it fails, or its device is down. *hopeless
  * becomes the error they get over the limit, or 0.
