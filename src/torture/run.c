@@ -329,7 +329,7 @@ int torture_faults_parse(const char *text, u32 *faults, struct err *e)
 		size_t n = strcspn(text, ","), i = 0;
 
 		while (i < ARRAY_SIZE(names) &&
-		       (strlen(names[i].name) != n || memcmp(names[i].name, text, n)))
+		       (strlen(names[i].name) != n || memcmp(names[i].name, text, n) != 0))
 			i++;
 		if (i == ARRAY_SIZE(names))
 			return err_set(e, NULL, 0,

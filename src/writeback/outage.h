@@ -13,7 +13,7 @@ void outage_end(struct inode *inode);
 
 /* Pages that failing files owe, as the policy counts; 0: nothing fails. A tick old at most. */
 u64 outage_pages(struct writeback *all);
-/* Of them, those of a tenant, or about as many: a file counts for the tenant on whose lists it is. */
+/* Of them, about those of a tenant: a file counts for the one on whose lists it is. */
 struct tenant;
 u64 outage_pages_of(struct writeback *all, const struct tenant *t);
 /*
