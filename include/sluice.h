@@ -230,10 +230,9 @@ struct sluice_tenant;
 
 /* What it may have dirty. Zeros: as much as anybody, of all memory, and no floor. */
 struct sluice_tenant_limits {
-	uint64_t size;        /* sizeof of the caller's struct */
-	uint64_t dirty_bytes; /* at least 8192, or 0: by the ratio */
-	uint64_t
-		dirty_background_bytes; /* above this it is written in the background; 0: by the ratio */
+	uint64_t size;                   /* sizeof of the caller's struct */
+	uint64_t dirty_bytes;            /* at least 8192, or 0: by the ratio */
+	uint64_t dirty_background_bytes; /* written in the background above; 0: by the ratio */
 	uint64_t memory_bytes; /* of which the ratios are; nothing is kept from the tenant */
 	uint64_t floor_bytes;  /* while it has less dirty, its writers never sleep for that */
 	uint32_t dirty_ratio;  /* percent; 0: as the cache */

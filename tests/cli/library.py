@@ -73,7 +73,8 @@ def structs():
     for name, body in re.findall(r'struct (sluice_\w+) \{(.*?)\n\};', code(), re.DOTALL):
         found[name] = [a or b for a, b in re.findall(
             r'\(\*(\w+)\)\([^;]*;|(\w+)(?:\[\w+\])?;', body)]
-    assert sorted(found) == ['sluice_event', 'sluice_loss', 'sluice_stats', 'sluice_store'], found
+    assert sorted(found) == ['sluice_event', 'sluice_loss', 'sluice_stats', 'sluice_store',
+                             'sluice_tenant_limits', 'sluice_tenant_stats'], found
     return found
 
 
