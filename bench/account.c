@@ -18,7 +18,7 @@ static void poll(void *arg, u64 n)
 {
 	(void)arg;
 	for (u64 i = 0; i < n; i++)
-		bench_keep(throttle_poll(inode->wb, false));
+		bench_keep(throttle_poll(inode, false));
 }
 
 static void post(void *arg, u64 n)

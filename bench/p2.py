@@ -132,8 +132,7 @@ class Disk:
                     return
                 time.sleep(0.2)
         if os.path.ismount(self.fs):
-            for name in os.listdir(self.fs):  # else all that is dirty would be written first
-                os.unlink(os.path.join(self.fs, name))
+            attempt('find', self.fs, '-mindepth', '1', '-delete')  # else it would all be written
             attempt('umount', self.fs)
         if self.loop:
             attempt('losetup', '-d', self.loop)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Runs the benchmarks of a build folder, one after the other, and says on what machine.
 
-    run.py FOLDER [WORD]        those with WORD in their name
+    run.py FOLDER [WORD [PART]...]      those with WORD in their name, and these parts of them
 """
 import json
 import os
@@ -23,9 +23,9 @@ def processor():
 
 
 def main():
-    if len(sys.argv) not in (2, 3):
-        sys.exit('usage: run.py FOLDER [WORD]')
-    folder, word = sys.argv[1], sys.argv[2] if len(sys.argv) == 3 else ''
+    if len(sys.argv) < 2:
+        sys.exit('usage: run.py FOLDER [WORD [PART]...]')
+    folder, word, parts = sys.argv[1], ''.join(sys.argv[2:3]), sys.argv[3:]
     listed = json.loads(subprocess.run(['meson', 'introspect', '--benchmarks', folder],
                                        check=True, stdout=subprocess.PIPE).stdout)
     chosen = [b for b in listed if word in b['name']]
@@ -36,7 +36,7 @@ def main():
     bad = 0
     for b in sorted(chosen, key=lambda b: b['name']):
         print('\n%s' % b['name'], flush=True)
-        status = subprocess.run(b['cmd'], env=dict(os.environ, **b['env'])).returncode
+        status = subprocess.run(b['cmd'] + parts, env=dict(os.environ, **b['env'])).returncode
         if status:
             bad += 1
             print('%s failed: exit status %d' % (b['name'], status), flush=True)

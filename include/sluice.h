@@ -99,16 +99,45 @@ SLUICE_API const char *sluice_version(void);
  *	max_io_kb		KiB of one I/O at most, 4 to 1048576 (1024)
  *	direct			1 or 0 (1): past the kernel's own cache where files can do that
  *	idle_files		files kept in the cache after their last close, 0 to 1048576 (1024)
+ *	persist			path of a file, on tmpfs (none): keep the memory in it, so that what
+ *				was written survives when the program is killed. The next cache
+ *				of that path writes it to its files first: sluice_recovered()
+ *	recovered		path of a folder (that of persist, with .recovered): for bytes whose
+ *				file is gone or was replaced, with lists of where they belong
+ *	recovery		refuse or set_aside (refuse): when a file that is there does not
+ *				take its bytes, make no cache and keep them; or set them aside
  *
  * A key may be written with or without its section: vm.dirty_ratio, machine.memory,
  * device.io_engine.
  * `error` (may be NULL with error_size 0) gets one line that names the setting and what would be
  * right, or "" on success. -EINVAL: a setting is wrong. -ENOMEM. -EAGAIN: no thread can be started.
- * -EMFILE. -ENOSYS, -EPERM: io_engine=uring, and the kernel has none for us. The caller owns *out
- * until sluice_destroy().
+ * -EMFILE. -EBUSY: persist=PATH is in use. -ENOSYS, -EPERM: io_engine=uring, and the kernel has
+ * none for us. With persist also what recovery met, -EIO, -EACCES, -ENOSPC and the like: then
+ * nothing was given up. The caller owns *out until sluice_destroy().
  */
 SLUICE_API int sluice_create(const char *const *settings, char *error, size_t error_size,
 			     struct sluice **out);
+
+/* What became of bytes that a killed program had written to its cache and the cache to nobody. */
+struct sluice_recovered {
+	uint64_t size; /* of this struct, set by the library */
+	int how;       /* one of the next three */
+	uint64_t bytes;
+	const char *path;  /* of the file when it was opened; gone when the callback returns */
+	const char *why;   /* why they could not be written there, in words; else NULL */
+	const char *where; /* the file they were set aside in, else NULL */
+};
+#define SLUICE_RECOVERED_WRITTEN 0 /* to their file, and safe there */
+#define SLUICE_RECOVERED_ASIDE   1 /* to the recovery folder */
+#define SLUICE_RECOVERED_DROPPED 2 /* nowhere: the file had been removed */
+
+/*
+ * Tells what was recovered from persist=PATH when this cache was made: one call of fn for each
+ * file, none if nothing was left. sluice_stats() has the sums.
+ */
+SLUICE_API void sluice_recovered(struct sluice *c,
+				 void (*fn)(void *ctx, const struct sluice_recovered *r),
+				 void *ctx);
 
 /*
  * Changes the memory of a running cache, as the setting `memory`, up to `max_memory`; the limits
@@ -208,6 +237,16 @@ struct sluice_stats {
 	/* files, now */
 	uint64_t files_open; /* opens that are not closed */
 	uint64_t files_idle; /* files kept in the cache after their last close */
+	/* what was recovered when the cache was made: see sluice_recovered() */
+	uint64_t recovered_files; /* that got back what they were owed */
+	uint64_t recovered_bytes; /* written to them */
+	uint64_t aside_files;     /* that did not */
+	uint64_t aside_bytes;     /* set aside in the recovery folder */
+	uint64_t dropped_files;   /* that had been removed */
+	uint64_t dropped_bytes;   /* of theirs */
+	/* what could not be written and is not safe since; see sluice_show_unsafe() */
+	uint64_t unsafe_bytes; /* in such pages, now */
+	uint64_t unsafe_files; /* files with such pages, now */
 };
 
 /*
@@ -216,6 +255,28 @@ struct sluice_stats {
  * says how far it came. Reads files of /proc, so it takes some 100 us.
  */
 SLUICE_API int sluice_stats(struct sluice *c, struct sluice_stats *out);
+
+/* Dirty data whose write-out failed, and that is not safe since: a run of pages of one file. */
+struct sluice_unsafe {
+	uint64_t size;     /* of this struct, set by the library */
+	const char *path;  /* under which the file was opened first, or NULL: a custom store */
+	void *store_ctx;   /* the `ctx` of the custom store, else NULL */
+	uint64_t ino;      /* the file's number in events of the trace */
+	uint64_t offset;   /* in the file, bytes: whole pages */
+	uint64_t length;   /* bytes, likewise; may reach past the end of the file */
+	int error;         /* negative errno: of the first write-out of the file that failed */
+	uint32_t reserved; /* 0 */
+};
+
+/*
+ * Calls show() for each such run, in the calling thread, in the order of the offsets of each file.
+ * It stays dirty, is tried again (vm.retry_min_ms), and every sync of the file fails until it is
+ * safe, cut off or given up (sluice_discard()). `show` may make no call to this cache; the struct
+ * and the path are gone when it returns. 0.
+ */
+SLUICE_API int sluice_show_unsafe(struct sluice *c,
+				  void (*show)(void *ctx, const struct sluice_unsafe *what),
+				  void *ctx);
 
 /* --- tenants --- */
 
@@ -382,7 +443,8 @@ SLUICE_API ssize_t sluice_preadv(struct sluice_file *f, const struct iovec *iov,
  * offset is not looked at. -EBADF: not open for writing. -EINVAL as of reads. -EFBIG: past 8 TiB,
  * past RLIMIT_FSIZE in whole pages, or past a store's size that cannot change. -ENOSPC: there is no
  * room on the device. -EAGAIN (see SLUICE_NOWAIT). With SLUICE_DSYNC also the errors of
- * sluice_fdatasync(). Memory.
+ * sluice_fdatasync(). Memory. When the device or the file's part of it fails for good: the error of
+ * earlier data that could not be written, in place of a sleep that might have no end.
  */
 SLUICE_API ssize_t sluice_pwrite(struct sluice_file *f, const void *buf, size_t length,
 				 uint64_t offset, unsigned flags);

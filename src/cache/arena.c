@@ -16,6 +16,7 @@
  * it is freed, or is an ordinary one again when the arena grows past it first.
  */
 #include "cache/arena.h"
+#include "base/alloc.h"
 #include "base/bits.h"
 #include <errno.h>
 
@@ -93,8 +94,11 @@ int arena_init(struct arena *a, const struct arena_config *config)
 			goto no_memory;
 	if (frameset_init(&a->stuck, max))
 		goto no_memory;
-	if (config->contents &&
-	    memory_init(&a->ram, (u64)frames << PAGE_SHIFT, (u64)max << PAGE_SHIFT, config->huge))
+	if (config->memory)
+		memory_adopt(&a->ram, config->memory, (u64)frames << PAGE_SHIFT,
+			     (u64)max << PAGE_SHIFT, config->huge);
+	else if (config->contents && memory_init(&a->ram, (u64)frames << PAGE_SHIFT,
+						 (u64)max << PAGE_SHIFT, config->huge))
 		goto no_memory;
 	a->memory = a->ram.base;
 	join_range(a, 0, frames);
@@ -118,6 +122,8 @@ u32 arena_alloc(struct arena *a, unsigned order)
 	unsigned from;
 
 	assert(order <= ARENA_MAX_ORDER);
+	if (alloc_frames_refused())
+		return ARENA_NONE;
 	spin_lock(&a->lock);
 	usable = a->orders_free >> order << order;
 	if (!usable) {

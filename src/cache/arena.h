@@ -21,6 +21,7 @@ struct arena_config {
 	u32 max_frames; /* to which it may grow; 0: `frames` */
 	bool contents;  /* back the frames with real memory */
 	enum huge_pages huge;
+	char *memory; /* for max_frames, on a 2 MiB border, that is there already; or NULL */
 };
 
 struct arena {

@@ -10,6 +10,7 @@
  *	summaries lead to every page (each tag is walked through them)
  */
 #include "cache/cache.h"
+#include "cache/owed.h"
 #include <stdio.h>
 
 struct audit {
@@ -78,6 +79,8 @@ static void count_folio(struct audit *a, struct folio *f)
 			return;
 		}
 		check_blocks(a, leaf, i);
+		if (!owed_is_right(f, page))
+			fault(a, page, "its owner record says something else");
 		dirty += bit(leaf->tag[TAG_DIRTY], i);
 		flying += bit(leaf->tag[TAG_WRITEBACK], i);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A cache's own life: memory, lists and ledger from nothing and back to it. */
 #include "cache/cache.h"
+#include "cache/persist.h"
 #include <errno.h>
 
 /* From here on the table, too, is worth huge pages. */
@@ -32,7 +33,8 @@ int cache_init(struct cache *c, const struct cache_config *config)
 	struct arena_config arena = { .frames = (u32)config->memory_pages,
 				      .max_frames = (u32)max,
 				      .contents = config->contents,
-				      .huge = config->huge_pages };
+				      .huge = config->huge_pages,
+				      .memory = config->persist ? config->persist->arena : NULL };
 
 	assert(config->memory_pages > config->reserve_pages);
 	if (max >= ARENA_NONE)

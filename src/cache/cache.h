@@ -32,8 +32,9 @@ struct cache_config {
 	bool contents;
 	enum huge_pages huge_pages; /* for contents */
 	enum reclaim reclaim;
-	bool shed;    /* reclaim may split dirty folios to free their clean pages */
-	bool forgets; /* data that could not be written counts as clean: Linux's way */
+	bool shed;               /* reclaim may split dirty folios to free their clean pages */
+	bool forgets;            /* data that could not be written counts as clean: Linux's way */
+	struct persist *persist; /* where the arena is, to outlive us, and its records; or NULL */
 };
 
 struct cache_stats {
@@ -67,13 +68,15 @@ struct cache {
 
 	/* Reclaim found only dirty folios; set once before use, may be NULL. */
 	void (*need_writeback)(struct cache *c);
-	void *owner;          /* of the hook */
+	/* Asked by who waits for memory: true if that may have no end. Likewise. */
+	bool (*waits_in_vain)(struct cache *c);
+	void *owner;          /* of the hooks */
 	_Atomic u32 progress; /* bumped when pages become reclaimable; waiters park on it */
 	_Atomic u32 waiters;
-	_Atomic u64 failures;    /* writes to devices that failed, ever, of all mappings */
-	_Atomic u32 ios;         /* under way that nobody waits for; see fill.c */
-	_Atomic u64 mappings;    /* ever made */
-	_Atomic u64 read_misses; /* pages that reads found neither cached nor valid */
+	_Atomic u64 failures;            /* writes to devices that failed, ever, of all mappings */
+	_Atomic u32 ios;                 /* under way that nobody waits for; see fill.c */
+	_Atomic u64 mappings;            /* ever made */
+	_Atomic u64 read_misses;         /* pages that reads found neither cached nor valid */
 	struct tenants *_Atomic tenants; /* NULL until there is one */
 };
 
@@ -97,12 +100,14 @@ struct mapping {
 	u32 block_shift;               /* log2 of blocks per page, 0..3 */
 	u32 max_order;                 /* largest folio, 0..9 */
 	u32 device;                    /* its number, of the books that tenants have there */
+	u32 persist_file; /* its number in cache.config.persist; set before anything is dirty */
 
 	struct spinlock tree_lock; /* protects everything below and all page states */
 	struct index index;
 	/* As leaf.frames, for the whole file: page p in frames + p, of folio ids + (p >> order). */
 	u32 frames, ids, order;
 	u64 pages;                /* cached */
+	u64 accepted;             /* pages that came to be owed, ever: see owed.h */
 	_Atomic u64 write_cursor; /* where the next cyclic write-out starts (writeback_index) */
 	u64 in_flight;            /* pages; 0: no page has the writeback tag */
 	u64 failures;             /* writes to the device that failed, ever */

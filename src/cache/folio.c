@@ -14,6 +14,7 @@
  * then park on the flags as they were; whoever ends what is waited for takes the bit
  * away, which changes the word, and wakes all.
  */
+#include "base/alloc.h"
 #include "cache/cache.h"
 #include <string.h>
 
@@ -55,6 +56,8 @@ struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order)
 {
 	struct folio *f = NULL;
 
+	if (alloc_frames_refused())
+		return NULL;
 	spin_lock(&c->table_lock);
 	if (c->table_free_count) {
 		u32 id = frameset_lowest(&c->table_free);
@@ -89,14 +92,17 @@ static void descriptor_put(struct cache *c, struct folio *f)
 	spin_unlock(&c->table_lock);
 }
 
-static void reclaim_or_wait(struct cache *c, u64 want)
+/* False: nothing was freed, and there is no hope that anything will be. */
+static bool reclaim_or_wait(struct cache *c, u64 want)
 {
 	u32 seen = cache_expect_progress(c);
 
-	if (cache_reclaim(c, want))
+	if (cache_reclaim(c, want)) {
 		cache_forgo_progress(c);
-	else
-		cache_wait_progress(c, seen, WORLD_NEVER);
+		return true;
+	}
+	cache_wait_progress(c, seen, WORLD_NEVER);
+	return !c->waits_in_vain || !c->waits_in_vain(c);
 }
 
 /* A frame run of that order, with reclaim; ARENA_NONE when there is none and we may not wait. */
@@ -119,7 +125,8 @@ static u32 frames_get(struct cache *c, unsigned order, bool wait)
 			cache_reclaim(c, want);
 			return arena_alloc(&c->arena, order);
 		}
-		reclaim_or_wait(c, want);
+		if (!reclaim_or_wait(c, want))
+			return arena_alloc(&c->arena, order);
 	}
 }
 

@@ -125,7 +125,8 @@ void folio_zero_racy(void *to, size_t length);
 /*
  * Allocates a folio of `order`, not in any mapping, unlocked, with one pin. Reclaims if
  * need be; above order 0 it gives up early and returns NULL, at order 0 it waits for
- * memory and returns NULL only when there is no descriptor memory to be had.
+ * memory and returns NULL only when there is no descriptor memory to be had, or when most of the
+ * cache is dirty data that nobody can write.
  */
 struct folio *folio_alloc(struct cache *c, unsigned order);
 /* The same for those who hold what others wait for: gives up early at order 0 too. */

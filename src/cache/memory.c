@@ -73,6 +73,17 @@ int memory_init(struct memory *m, u64 bytes, u64 max_bytes, enum huge_pages huge
 	return 0;
 }
 
+void memory_adopt(struct memory *m, char *base, u64 bytes, u64 max_bytes, enum huge_pages huge)
+{
+	assert(bytes && bytes <= max_bytes && !((uintptr_t)base % HUGE_PAGE_BYTES));
+	*m = (struct memory){ .base = base,
+			      .reserved_bytes = round_up(max_bytes, PAGE_SIZE),
+			      .bytes = bytes,
+			      .adopted = true,
+			      .huge = huge == HUGE_ALWAYS ? HUGE_AUTO : huge };
+	advise(m);
+}
+
 void memory_finish(struct memory *m)
 {
 	if (m->mapping)
@@ -102,6 +113,8 @@ void memory_discard(struct memory *m, u64 from, u64 bytes)
 	u64 end = from + bytes, cut;
 
 	assert(end <= m->reserved_bytes);
+	if (m->adopted)
+		return;
 	if (from < m->set_aside_end) { /* whole huge pages only */
 		cut = end < m->set_aside_end ? whole_huge(end) : m->set_aside_end;
 		from = round_up(from, HUGE_PAGE_BYTES);
@@ -120,9 +133,11 @@ static void add_line(const char *line, struct memory_use *use)
 
 	if (sscanf(line, "Rss: %" SCNu64, &kb) == 1)
 		use->resident_bytes += kb << 10;
-	else if (sscanf(line, "AnonHugePages: %" SCNu64, &kb) == 1)
+	else if (sscanf(line, "AnonHugePages: %" SCNu64, &kb) == 1 ||
+		 sscanf(line, "ShmemPmdMapped: %" SCNu64, &kb) == 1)
 		use->huge_bytes += kb << 10;
-	else if (sscanf(line, "Private_Hugetlb: %" SCNu64, &kb) == 1) {
+	else if (sscanf(line, "Private_Hugetlb: %" SCNu64, &kb) == 1 ||
+		 sscanf(line, "Shared_Hugetlb: %" SCNu64, &kb) == 1) {
 		use->resident_bytes += kb << 10; /* which Rss leaves out */
 		use->huge_bytes += kb << 10;
 	}
@@ -144,5 +159,7 @@ struct memory_use memory_use(const struct memory *m)
 	}
 	if (f)
 		fclose(f);
+	if (m->adopted) /* it has all of its memory, touched or not */
+		use.resident_bytes = m->reserved_bytes;
 	return use;
 }

@@ -23,12 +23,18 @@ struct memory {
 	char *base;         /* on a 2 MiB border */
 	u64 reserved_bytes; /* from the base on */
 	u64 bytes;          /* in use, from the base on */
+	bool adopted;       /* not ours to give back; immutable */
 	u64 set_aside_end;  /* HUGE_ALWAYS: up to here the addresses are of huge pages */
 	enum huge_pages huge;
 };
 
 /* Reserves addresses for max_bytes and puts the first `bytes` in use: 0 or -ENOMEM. */
 int memory_init(struct memory *m, u64 bytes, u64 max_bytes, enum huge_pages huge);
+/*
+ * The same over memory that somebody else has mapped for all of max_bytes, and takes back: none of
+ * it goes back to the system before.
+ */
+void memory_adopt(struct memory *m, char *base, u64 bytes, u64 max_bytes, enum huge_pages huge);
 void memory_finish(struct memory *m);
 
 /* Makes the part in use larger: 0 or -ENOMEM. */

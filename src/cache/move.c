@@ -9,6 +9,7 @@
  * would keep a free run of 2 MiB from being one for as long as it is not written. So it moves
  * to where memory is in small pieces already; such pages come to lie side by side.
  */
+#include "cache/owed.h"
 #include "cache/state.h"
 #include <string.h>
 
@@ -31,6 +32,7 @@ static bool set_frame(struct folio *f, u32 frame)
 	spin_lock(&m->tree_lock);
 	ok = atomic_load(&f->pins) == 2 && !in_flight(m, f);
 	if (ok) {
+		owed_move(f, frame);
 		folio_change_begin(f);
 		folio_put(f->frame, frame);
 		folio_change_end(f);

@@ -17,6 +17,7 @@
  *	folio_pages(f) over the folios for which the predicate holds.
  */
 #include "cache/cursor.h"
+#include "cache/owed.h"
 #include "cache/owner.h"
 
 static void post(struct bill *b, const struct ledger_entry *e)
@@ -131,6 +132,7 @@ struct dirtied folio_set_dirty(struct folio *f, u64 first_block, u32 count)
 			bill_dirtied(&b, c.leaf, newly, owner);
 	}
 	assert(d.pages || !d.folio_pages);
+	owed_note(f, first_block, count);
 	if (d.pages) {
 		e.level[LEVEL_DEBT] = (s32)d.pages;
 		e.total[TOTAL_PAGES_DIRTIED] = d.pages;
@@ -187,6 +189,7 @@ static void cancel_dirty(struct folio *f, u64 first_block, u64 count)
 			bill_cancelled(&b, f, c.leaf, cleaned);
 		index_tag_clear(c.leaf, TAG_FAILED, cleaned & ~c.leaf->tag[TAG_WRITEBACK]);
 	}
+	owed_note(f, first_block, count);
 	if (!cancelled)
 		return;
 	forgive(m);
@@ -273,6 +276,7 @@ static u32 begin_writeback(struct folio *f, bool whole, s32 tenant, struct block
 	}
 	assert((n && cleaned && flying >= cleaned) || (!n && tenant != OF_ALL));
 	if (n) {
+		owed_note(f, (u64)f->index << m->block_shift, folio_pages(f) << m->block_shift);
 		e.total[TOTAL_PAGES_REDIRTIED] = flying - cleaned; /* clean ones that go along */
 		e.level[LEVEL_DEBT] = -(s32)cleaned;
 		e.level[LEVEL_IN_FLIGHT] = (s32)flying;
@@ -341,6 +345,7 @@ static void end_folio_writeback(struct folio *f, u64 first_block, u64 count, int
 		if (unlikely(b->tenants))
 			bill_landed(b, f, c.leaf, landing, again);
 	}
+	owed_note(f, first_block, count);
 	e->level[LEVEL_IN_FLIGHT] -= (s32)landed;
 	e->level[LEVEL_DEBT] += (s32)redirtied;
 	e->total[TOTAL_PAGES_WRITTEN] += landed;
@@ -377,8 +382,8 @@ bool mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int er
 	u64 at = first_block, end = first_block + count;
 	struct cache *c = m->cache; /* the mapping may go as soon as its pages have landed */
 	struct ledger_entry e = { 0 };
-	struct bill b;
 	bool missed;
+	struct bill b;
 
 	spin_lock(&m->tree_lock);
 	bill_begin(&b, m);
@@ -418,11 +423,13 @@ void folio_keep(struct folio *f)
 {
 	struct mapping *m = folio_get(f->mapping);
 	struct ledger_entry e = { 0 };
+	struct bill b;
 	s32 pages = 0;
 
 	if (!m)
 		return;
 	spin_lock(&m->tree_lock);
+	bill_begin(&b, m);
 	if (f->mapping == m && folio_is_to_drop(f)) {
 		for (u64 page = f->index; page < folio_end(f); page = round_down(page, 64) + 64) {
 			struct leaf *leaf = index_leaf(&m->index, page);
@@ -434,8 +441,10 @@ void folio_keep(struct folio *f)
 		}
 		enter_drop(f, &e, -pages, pages ? -(s32)folio_pages(f) : 0);
 		atomic_fetch_and_explicit(&f->flags, ~(u32)FOLIO_DROP, memory_order_relaxed);
-		if (pages) /* tenants have no book of what is to be dropped */
-			ledger_post_all(m->books, MAPPING_BOOKS, &e, &m->cache->books_lock);
+		if (pages && unlikely(b.tenants))
+			bill_folio(&b, f, NULL, &e);
+		if (pages)
+			post(&b, &e);
 	}
 	spin_unlock(&m->tree_lock);
 }

@@ -49,10 +49,12 @@ struct command {
 
 extern const struct command command_lab, command_fio, command_sweep, command_limits,
 	command_calibrate, command_policies, command_device, command_run, command_mount,
-	command_stat, command_sync, command_torture, command_help, command_version;
+	command_umount, command_stat, command_sync, command_torture, command_help, command_version;
 
 /* The program under the name mount.sluice, as mount(8) calls it. */
 int run_mount_helper(int argc, char **argv);
+/* And under umount.sluice and umount.fuse.sluice, as umount(8) does. */
+int run_umount_helper(int argc, char **argv);
 
 /* All commands in the order of the help, NULL past the end. */
 const struct command *command_at(size_t i);

@@ -4,8 +4,8 @@
  * for extended attributes of its root. A sync is asked for by a child, while its parent
  * looks at the statistics now and then and shows what is left.
  */
+#include "cli/control.h"
 #include "base/units.h"
-#include "cli/cli.h"
 #include "mount/mount.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define STATS_MAX   65536
 #define PROGRESS_MS 200
 
 struct request {
@@ -47,8 +46,7 @@ static int read_request(const struct command *self, int argc, char **argv, struc
 	return *status ? -1 : 0;
 }
 
-/* EXIT_FAILED after a complaint. */
-static int fail(const struct command *self, const char *mountpoint, int error)
+int control_fail(const struct command *self, const char *mountpoint, int error)
 {
 	if (error == ENODATA || error == EOPNOTSUPP)
 		usage_error(self, "%s: is not where a sluice mount is", mountpoint);
@@ -57,8 +55,7 @@ static int fail(const struct command *self, const char *mountpoint, int error)
 	return EXIT_FAILED;
 }
 
-/* The statistics, to be given up; NULL with errno. */
-static json_t *ask(const char *mountpoint, char text[STATS_MAX])
+json_t *control_ask(const char *mountpoint, char text[STATS_MAX])
 {
 	ssize_t n = getxattr(mountpoint, MOUNT_STATS_NAME, text, STATS_MAX - 1);
 	json_t *root;
@@ -96,9 +93,9 @@ static int run_stat(const struct command *self, int argc, char **argv)
 
 	if (read_request(self, argc, argv, &r, &mountpoint, &status))
 		return status;
-	root = ask(mountpoint, text);
+	root = control_ask(mountpoint, text);
 	if (!root)
-		return fail(self, mountpoint, errno);
+		return control_fail(self, mountpoint, errno);
 	if (r.json) {
 		puts(text);
 	} else {
@@ -125,7 +122,7 @@ static int sync_it(const char *mountpoint)
 static void show_left(const char *mountpoint)
 {
 	static char text[STATS_MAX];
-	json_t *root = ask(mountpoint, text);
+	json_t *root = control_ask(mountpoint, text);
 	char size[UNITS_TEXT_MAX];
 	u64 left = 0;
 
@@ -151,24 +148,33 @@ static void wait_showing(int end, const char *mountpoint, bool show)
 		fputs("\r                              \r", stderr);
 }
 
+int control_sync(const char *mountpoint, bool show)
+{
+	int status, ends[2];
+	pid_t child;
+
+	if (pipe2(ends, O_CLOEXEC) || (child = fork()) < 0)
+		return -errno;
+	if (!child)
+		_exit(sync_it(mountpoint));
+	close(ends[1]);
+	wait_showing(ends[0], mountpoint, show && isatty(STDERR_FILENO));
+	close(ends[0]);
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -EINTR;
+	return -WEXITSTATUS(status);
+}
+
 static int run_sync(const struct command *self, int argc, char **argv)
 {
 	struct request r = { 0 };
 	const char *mountpoint;
-	int status, ends[2];
-	pid_t child;
+	int status, rc;
 
 	if (read_request(self, argc, argv, &r, &mountpoint, &status))
 		return status;
-	if (pipe2(ends, O_CLOEXEC) || (child = fork()) < 0)
-		return fail(self, mountpoint, errno);
-	if (!child)
-		_exit(sync_it(mountpoint));
-	close(ends[1]);
-	wait_showing(ends[0], mountpoint, !r.quiet && isatty(STDERR_FILENO));
-	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return fail(self, mountpoint, EINTR);
-	return WEXITSTATUS(status) ? fail(self, mountpoint, WEXITSTATUS(status)) : EXIT_OK;
+	rc = control_sync(mountpoint, !r.quiet);
+	return rc ? control_fail(self, mountpoint, -rc) : EXIT_OK;
 }
 
 const struct command command_stat = {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-	&command_lab,     &command_fio,      &command_sweep, &command_run,     &command_device,
-	&command_mount,   &command_stat,     &command_sync,  &command_limits,  &command_calibrate,
-	&command_torture, &command_policies, &command_help,  &command_version,
+	&command_lab,       &command_fio,     &command_sweep,    &command_run,  &command_device,
+	&command_mount,     &command_umount,  &command_stat,     &command_sync, &command_limits,
+	&command_calibrate, &command_torture, &command_policies, &command_help, &command_version,
 };
 
 const struct command *command_at(size_t i)
@@ -127,8 +127,12 @@ int main(int argc, char **argv)
 	const struct command *c;
 	int status;
 
-	if (argc && !strcmp(slash ? slash + 1 : argv[0], "mount.sluice"))
+	const char *name = !argc ? "" : slash ? slash + 1 : argv[0];
+
+	if (!strcmp(name, "mount.sluice"))
 		return run_mount_helper(argc, argv);
+	if (!strcmp(name, "umount.sluice") || !strcmp(name, "umount.fuse.sluice"))
+		return run_umount_helper(argc, argv);
 	if (argc < 2)
 		return usage_error(NULL, "no command given; \"sluice help\" lists them");
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))

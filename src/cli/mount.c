@@ -6,9 +6,11 @@
  */
 #include "mount/mount.h"
 #include "cli/cli.h"
+#include "sluice.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,13 +117,33 @@ static void say_lost(void *ctx, const char *path, u64 bytes, int error)
 			path, bytes, strerror(-error));
 }
 
+/* Of a daemon that was killed, when this one begins: to the terminal and for later. */
+static void say_recovered(void *ctx, const struct sluice_recovered *r)
+{
+	const bool *to_syslog = ctx;
+	char text[2 * PATH_MAX + 256];
+
+	if (r->how == SLUICE_RECOVERED_WRITTEN)
+		snprintf(text, sizeof(text), "recovered: %s: %" PRIu64 " bytes written", r->path,
+			 r->bytes);
+	else if (r->how == SLUICE_RECOVERED_ASIDE)
+		snprintf(text, sizeof(text),
+			 "not recovered: %s: %s; its %" PRIu64 " bytes are in %s", r->path, r->why,
+			 r->bytes, r->where);
+	else
+		snprintf(text, sizeof(text), "dropped: %s: %" PRIu64 " bytes; %s", r->path,
+			 r->bytes, r->why);
+	fprintf(stderr, "sluice mount: %s\n", text);
+	if (*to_syslog)
+		syslog(r->how == SLUICE_RECOVERED_ASIDE ? LOG_WARNING : LOG_NOTICE, "%s", text);
+}
+
 static void leave_terminal(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	for (int fd = 0; null >= 0 && fd < 3; fd++)
 		dup2(null, fd);
-	openlog("sluice mount", LOG_PID, LOG_DAEMON);
 	if (chdir("/"))
 		syslog(LOG_WARNING, "/: %s", strerror(errno));
 }
@@ -138,6 +160,8 @@ static int serve(const struct command *self, const struct mount_config *c, int r
 		usage_error(self, "%s", e.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
+	openlog("sluice mount", LOG_PID, LOG_DAEMON);
+	mount_recovered(m, say_recovered, &to_syslog);
 	if (to_syslog) {
 		leave_terminal();
 		if (write(ready, "", 1) != 1)
@@ -244,7 +268,7 @@ const struct command command_mount = {
 		"SIGTERM, everything is written; what could not be is said.",
 	.examples = "  sluice mount -o memory=1G,dirty_ratio=40 /srv/data /mnt/data\n"
 		    "  sluice stat /mnt/data\n"
-		    "  sluice sync /mnt/data && umount /mnt/data\n",
+		    "  sluice umount /mnt/data\n",
 	.options = options,
 	.run = run,
 };

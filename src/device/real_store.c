@@ -229,7 +229,8 @@ bool real_store_landed(struct store *s, struct io *io, s64 result, int *error)
 	*error = 0;
 	if (result < 0) { /* what may be otherwise when done again, or through the page cache */
 		*error = (int)result;
-		return result != -EINTR && result != -EAGAIN && result != -EINVAL;
+		return result != -EINTR && result != -EAGAIN && result != -EINVAL &&
+		       result != -EOPNOTSUPP;
 	}
 	assert((u64)result <= io->length_bytes);
 	io->done_bytes = (u32)result;

@@ -6,9 +6,10 @@
  * Room: a write that the cache has accepted must not find the device full later, so room is made
  * before (fallocate, keeping the size). That costs a system call and often a transaction of the
  * file system, so what is known to have room is remembered (room.c), and more is made than asked
- * for: an eighth of the file, between 64 KiB and 16 MiB. A file that was written from end to end
- * is recognized (SEEK_HOLE) and then costs nothing more. What was made past the end and not used
- * is given back at the end, by setting the size to what it is. There is no room past the limit
+ * for: an eighth of the file, between 64 KiB and 16 MiB, but for the first time, since most files
+ * are written by one call. A file that was written from end to end is recognized (SEEK_HOLE) and
+ * then costs nothing more. What was made past the end and not used, but for the rest of a page, is
+ * given back at the end, by setting the size to what it is. There is no room past the limit
  * on the size of files (RLIMIT_FSIZE), in whole pages, though some file systems would make it:
  * what is written there could never leave the cache.
  */
@@ -21,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define STEP_MIN (64ull << 10)
@@ -57,10 +59,18 @@ static int call_fallocate(const struct fd_store *f, int mode, u64 offset, u64 le
 	return rc ? -errno : 0;
 }
 
-/* A file that keeps its size keeps its mtime: only what was reserved past its end is given back. */
+#define CAPABILITY      "security.capability"
+#define CAPABILITY_SIZE 64 /* 24 at most today */
+
+/*
+ * A file that keeps its size keeps its mtime, and its capabilities, which a truncation takes away:
+ * only what was reserved past its end is given back.
+ */
 static int call_ftruncate(const struct fd_store *f, u64 size)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+	char may[CAPABILITY_SIZE];
+	ssize_t has = fgetxattr(f->fd, CAPABILITY, may, sizeof(may));
 	struct stat st;
 	bool keeps = !fstat(f->fd, &st) && (u64)st.st_size == size;
 	int rc;
@@ -71,6 +81,8 @@ static int call_ftruncate(const struct fd_store *f, u64 size)
 	if (rc)
 		return -errno;
 	times[1] = st.st_mtim;
+	if (keeps && has > 0)
+		fsetxattr(f->fd, CAPABILITY, may, (size_t)has, 0);
 	if (keeps)
 		futimens(f->fd, times);
 	return 0;
@@ -87,11 +99,14 @@ static void fd_destroy(struct store *s)
 	struct file_device *d = file_device_of(s->device);
 	struct stat st;
 
-	if (!fstat(f->fd, &st) && f->reserved_to > (u64)st.st_size)
+	if (!fstat(f->fd, &st) && st.st_nlink &&
+	    f->reserved_to > round_up((u64)st.st_size, PAGE_SIZE))
 		call_ftruncate(f, (u64)st.st_size);
-	if (f->direct >= 0)
-		close(f->direct);
-	atomic_fetch_sub(f->direct >= 0 ? &d->direct : &d->buffered, 1);
+	if (atomic_load(&f->probed)) {
+		atomic_fetch_sub(f->direct >= 0 ? &d->direct : &d->buffered, 1);
+		if (f->direct >= 0)
+			close(f->direct);
+	}
 	close(f->fd);
 	free(f);
 }
@@ -161,7 +176,9 @@ static int make_room(struct fd_store *f, u64 from, u64 to, u64 limit)
 {
 	u64 size = real_store_size(&f->real.store);
 	u64 step = min_u64(max_u64(size / 8, STEP_MIN), STEP_MAX);
-	u64 more = max_u64(to, min_u64(div_roundup(to, step) * step, limit));
+	bool skips = from > max_u64(size, f->reserved_to); /* then the next may do so, too */
+	bool first = !size && !f->reserved_to;
+	u64 more = skips || first ? to : max_u64(to, min_u64(div_roundup(to, step) * step, limit));
 	int error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, more - from);
 
 	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG) {
@@ -307,10 +324,7 @@ int store_open_fd(struct device *d, int fd, struct store **out)
 	f->fd = fd;
 	f->block_device = block_device;
 	room_init(&f->room);
-	fd_store_probe(f, d->config.direct);
 	real_store_init(&f->real, d, &fd_ops, &fd_real_ops, (u64)size);
-	atomic_fetch_add(f->direct >= 0 ? &file_device_of(d)->direct : &file_device_of(d)->buffered,
-			 1);
 	*out = &f->real.store;
 	return 0;
 }

@@ -8,8 +8,10 @@
 
 struct fd_store {
 	struct real_store real;
-	int fd;           /* through the page cache */
-	int direct;       /* past it, or -1 */
+	int fd; /* through the page cache */
+	/* Known once `probed`, which the first transfer sees to; under room.lock until then. */
+	_Atomic bool probed;
+	int direct;       /* past the page cache, or -1 */
 	u32 align;        /* of offsets of direct I/O and lengths of its vectors' pieces */
 	u32 memory_align; /* of the addresses in its vectors */
 	bool block_device;
@@ -22,8 +24,6 @@ static inline struct fd_store *fd_store_of(struct real_store *r)
 	return container_of(r, struct fd_store, real);
 }
 
-/* How the file can be read and written; fd_store.fd is open. */
-void fd_store_probe(struct fd_store *f, bool want_direct);
 /* Puts another description of the file, open for writing, behind both descriptors. */
 int fd_store_replace(struct fd_store *f, int fd);
 ssize_t fd_store_move(struct real_store *r, enum io_op op, struct iovec *vec, unsigned count,

@@ -19,6 +19,7 @@
  * that is refused with EINVAL is done through the page cache.
  */
 #include "base/bits.h"
+#include "device/file.h"
 #include "device/store_fd.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -80,57 +81,6 @@ static unsigned cut(struct iovec *vec, unsigned count, size_t length)
 	return count;
 }
 
-/* What direct I/O starts and ends at multiples of. */
-static u32 direct_unit(const struct fd_store *f, enum io_op op)
-{
-	return op == IO_WRITE ? (u32)max_u64(f->align, PAGE_SIZE) : f->align;
-}
-
-ssize_t fd_store_move(struct real_store *r, enum io_op op, struct iovec *vec, unsigned count,
-		      size_t length, u64 offset)
-{
-	struct fd_store *f = fd_store_of(r);
-	u32 unit = direct_unit(f, op);
-	size_t into = offset % unit, blocks = length / unit * unit;
-	ssize_t moved = -EINVAL;
-	int error;
-
-	if (f->direct >= 0 && into && into + length > unit) { /* up to the next block */
-		length = unit - into;
-		count = cut(vec, count, length);
-	} else if (f->direct >= 0 && !into && blocks) {
-		length = blocks;
-		count = cut(vec, count, length);
-		if (memory_is_aligned(f, vec, count))
-			moved = move_by(f->direct, op, vec, count, offset);
-		if (moved != -EINVAL)
-			return moved;
-	}
-	moved = move_by(f->fd, op, vec, count, offset);
-	if (moved <= 0 || (f->direct >= 0 && (size_t)moved < PAGE_SIZE))
-		return moved;
-	error = drop_behind(f->fd, op, offset, (u64)moved);
-	return error ? error : moved;
-}
-
-bool fd_store_is_direct(struct store *s, const struct io *io, int *fd)
-{
-	const struct fd_store *f = fd_store_of(real_store_of(s));
-	u64 last = io->offset_bytes + io->length_bytes;
-	u64 total = 0;
-
-	if (f->direct < 0 || io->op == IO_FLUSH ||
-	    (io->offset_bytes | last) % direct_unit(f, io->op) || last > STORE_SIZE_MAX ||
-	    io->vec_count > IOV_MAX || !memory_is_aligned(f, io->vec, io->vec_count))
-		return false;
-	if (io->op == IO_WRITE && real_store_write_bytes(&f->real, io) < io->length_bytes)
-		return false;
-	for (u32 i = 0; i < io->vec_count; i++)
-		total += io->vec[i].iov_len;
-	*fd = f->direct;
-	return total == io->length_bytes;
-}
-
 /* What the file system says about the alignment of direct I/O: true if it says anything. */
 static bool ask_alignment(struct fd_store *f, bool *possible)
 {
@@ -157,37 +107,27 @@ static void try_alignment(struct fd_store *f)
 	free(buf);
 }
 
-/* The file once more, by its own description, so that flags of one are not those of the other. */
+/*
+ * The file once more, by its own description, so that flags of one are not those of the other; but
+ * whose reads shall not move the file's atime, that holds for both.
+ */
 static int reopen(int fd, int flags)
 {
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return open(path, flags | O_CLOEXEC);
+	return open(path, flags | (fcntl(fd, F_GETFL) & O_NOATIME) | O_CLOEXEC);
 }
 
-/* dup3() swaps the description in one step; I/O that is under way keeps the old one. */
-int fd_store_replace(struct fd_store *f, int fd)
+static void probe(struct fd_store *f)
 {
-	int direct = f->direct >= 0 ? reopen(fd, O_RDWR | O_DIRECT) : -1, rc = 0;
-
-	if (f->direct >= 0 && (direct < 0 || dup3(direct, f->direct, O_CLOEXEC) < 0))
-		rc = -errno;
-	if (!rc && dup3(fd, f->fd, O_CLOEXEC) < 0)
-		rc = -errno;
-	if (f->direct < 0)
-		posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM);
-	if (direct >= 0)
-		close(direct);
-	return rc;
-}
-
-void fd_store_probe(struct fd_store *f, bool want_direct)
-{
+	struct file_device *d = file_device_of(f->real.store.device);
 	int flags = fcntl(f->fd, F_GETFL) & O_ACCMODE;
 	bool possible = true, known = ask_alignment(f, &possible);
 
-	f->direct = want_direct && possible ? reopen(f->fd, flags | O_DIRECT) : -1;
+	f->direct = f->real.store.device->config.direct && possible
+			    ? reopen(f->fd, flags | O_DIRECT)
+			    : -1;
 	if (f->direct < 0) {
 		f->align = PAGE_SIZE;
 		f->memory_align = 1;
@@ -196,4 +136,97 @@ void fd_store_probe(struct fd_store *f, bool want_direct)
 	} else if (!known) {
 		try_alignment(f);
 	}
+	atomic_fetch_add(f->direct >= 0 ? &d->direct : &d->buffered, 1);
+}
+
+/* Finds out how the file can be read and written, before the first transfer: many have none. */
+static void be_probed(struct fd_store *f)
+{
+	if (atomic_load_explicit(&f->probed, memory_order_acquire))
+		return;
+	mutex_lock(&f->room.lock);
+	if (!atomic_load(&f->probed)) {
+		probe(f);
+		atomic_store_explicit(&f->probed, true, memory_order_release);
+	}
+	mutex_unlock(&f->room.lock);
+}
+
+/* What direct I/O starts and ends at multiples of. */
+static u32 direct_unit(const struct fd_store *f, enum io_op op)
+{
+	return op == IO_WRITE ? (u32)max_u64(f->align, PAGE_SIZE) : f->align;
+}
+
+ssize_t fd_store_move(struct real_store *r, enum io_op op, struct iovec *vec, unsigned count,
+		      size_t length, u64 offset)
+{
+	struct fd_store *f = fd_store_of(r);
+	ssize_t moved = -EINVAL;
+	size_t into, blocks;
+	int error;
+	u32 unit;
+
+	be_probed(f);
+	unit = direct_unit(f, op);
+	into = offset % unit;
+	blocks = length / unit * unit;
+	if (f->direct >= 0 && into && into + length > unit) { /* up to the next block */
+		length = unit - into;
+		count = cut(vec, count, length);
+	} else if (f->direct >= 0 && !into && blocks) {
+		length = blocks;
+		count = cut(vec, count, length);
+		if (memory_is_aligned(f, vec, count))
+			moved = move_by(f->direct, op, vec, count, offset);
+		if (moved != -EINVAL)
+			return moved;
+	}
+	moved = move_by(f->fd, op, vec, count, offset);
+	if (moved <= 0 || (f->direct >= 0 && (size_t)moved < PAGE_SIZE))
+		return moved;
+	error = drop_behind(f->fd, op, offset, (u64)moved);
+	return error ? error : moved;
+}
+
+bool fd_store_is_direct(struct store *s, const struct io *io, int *fd)
+{
+	struct fd_store *f = fd_store_of(real_store_of(s));
+	u64 last = io->offset_bytes + io->length_bytes;
+	u64 total = 0;
+
+	be_probed(f);
+	if (f->direct < 0 || io->op == IO_FLUSH ||
+	    (io->offset_bytes | last) % direct_unit(f, io->op) || last > STORE_SIZE_MAX ||
+	    io->vec_count > IOV_MAX || !memory_is_aligned(f, io->vec, io->vec_count))
+		return false;
+	if (io->op == IO_WRITE && real_store_write_bytes(&f->real, io) < io->length_bytes)
+		return false;
+	for (u32 i = 0; i < io->vec_count; i++)
+		total += io->vec[i].iov_len;
+	*fd = f->direct;
+	return total == io->length_bytes;
+}
+
+/* dup3() swaps the description in one step; I/O that is under way keeps the old one. */
+int fd_store_replace(struct fd_store *f, int fd)
+{
+	int direct = -1, rc = 0;
+	bool probed, has_direct;
+
+	mutex_lock(&f->room.lock);
+	probed = atomic_load(&f->probed);
+	has_direct = probed && f->direct >= 0;
+	if (has_direct)
+		direct = reopen(fd, O_RDWR | O_DIRECT);
+	if (has_direct && (direct < 0 || dup3(direct, f->direct, O_CLOEXEC) < 0))
+		rc = -errno;
+	if (!rc && dup3(fd, f->fd, O_CLOEXEC) < 0)
+		rc = -errno;
+	if (probed && !has_direct)
+		posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM);
+	if (direct >= 0)
+		close(direct);
+	mutex_unlock(&f->room.lock);
+	return rc;
 }

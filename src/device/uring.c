@@ -19,7 +19,9 @@
  *
  * A ring takes only what it can do in one go, direct and aligned. If that comes back short or
  * was refused for the moment, the thread pool does the rest, as it does everything else. Flushes
- * too: io_uring would only hand an fdatasync to a thread of its own.
+ * too: io_uring would only hand an fdatasync to a thread of its own, as it would what cannot be
+ * done in one go if it were not told to refuse that (RWF_NOWAIT). And the last of those threads
+ * never ends: it wakes up every five seconds, for as long as the ring is there.
  */
 #include "device/uring.h"
 #include "device/file.h"
@@ -28,6 +30,7 @@
 #include <liburing.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define BUFFER_SHIFT 30
@@ -148,6 +151,7 @@ static void prepare(struct uring *u, struct io *io)
 					  io->offset_bytes, buffer);
 	else
 		io_uring_prep_writev(sqe, io->fd, v, io->vec_count, io->offset_bytes);
+	sqe->rw_flags = RWF_NOWAIT;
 	io_uring_sqe_set_data(sqe, io);
 	u->in_flight++;
 }

@@ -2,11 +2,12 @@
 /*
  * Space: allocating it, giving it back, zeroing. All under the inode's lock, held alone.
  *
- * A hole is punched in whole pages. First the range leaves the cache, folio by folio: what is in
- * flight is waited for, what is dirty is cancelled, and a folio that reaches out of the range, or
- * that cannot go, is zeroed in place and is then as valid and clean as the hole under it. Then
- * the store gives the pages back. Readers take no lock and may have brought old bytes back in
- * meanwhile, so the cache is cleared once more; what they bring in after that comes
+ * A hole is punched in whole pages. First the store gives them back; if it refuses, what is cached
+ * is as it was, dirty data too. Then the range leaves the cache, folio by folio: what is in flight
+ * is waited for, what is dirty is cancelled, and a folio that reaches out of the range, or that
+ * cannot go, is zeroed in place and is then as valid and clean as the hole under it. If any page of
+ * the file took flight meanwhile it may have landed in the hole: then all is done once more, with
+ * nothing left to write. Readers take no lock; what they bring in after the cache was cleared comes
  * from the hole. The parts of pages at the edges are written as zeros like any data.
  *
  * Zeroing a range is a hole with its space reserved again. A store that knows no holes writes
@@ -61,13 +62,27 @@ static int zero_edge(struct inode *inode, u64 offset, u64 end)
 	return rc;
 }
 
+/* Pages of the file that ever took flight. */
+static u64 launched(const struct inode *inode)
+{
+	const struct ledger *l = &inode->m.ledger;
+
+	return ledger_total(l, TOTAL_PAGES_WRITTEN) + ledger_level(l, LEVEL_IN_FLIGHT);
+}
+
 static int punch_pages(struct inode *inode, u64 first, u64 end)
 {
+	bool again = first < end;
 	int rc = 0;
 
-	for (unsigned i = 0; i < 2 && first < end && !rc; i++) {
-		clear_pages(inode, first, end);
-		rc = i ? 0 : store_punch(inode->m.store, first, end - first);
+	for (unsigned i = 0; i < 2 && again && !rc; i++) {
+		u64 before = launched(inode);
+
+		inode_wait_pages(inode, first, end - 1);
+		rc = store_punch(inode->m.store, first, end - first);
+		if (!rc)
+			clear_pages(inode, first, end);
+		again = launched(inode) != before;
 	}
 	if (first < end) {
 		inode_note_holes(inode);
@@ -100,12 +115,15 @@ static int punch(struct inode *inode, u64 offset, u64 end)
 	end = min_u64(end, size);
 	if (first > stop) /* within one page */
 		return zero_edge(inode, offset, end);
+	inode_promise_zeros(inode, first << PAGE_SHIFT, stop << PAGE_SHIFT);
 	rc = punch_pages(inode, first, stop);
 	if (!rc)
 		rc = zero_edge(inode, offset, min_u64(first << PAGE_SHIFT, end));
 	if (!rc && stop << PAGE_SHIFT < end)
 		rc = zero_edge(inode, stop << PAGE_SHIFT, end);
-	return rc ? rc : keep_length(inode);
+	rc = rc ? rc : keep_length(inode);
+	inode_promise_kept(inode);
+	return rc;
 }
 
 /* Room for the range, in whole blocks; below the size only what is a hole needs any. */

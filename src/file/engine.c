@@ -74,7 +74,8 @@ int engine_create(const struct engine_config *c, struct engine **out)
 				      .huge_pages = c->huge_pages,
 				      .reclaim = c->policy.reclaim,
 				      .shed = c->policy.pinned == PINNED_SHED,
-				      .forgets = c->policy.errors == ERRORS_LINUX };
+				      .forgets = c->policy.errors == ERRORS_LINUX,
+				      .persist = c->persist };
 	struct vm_limits vm = limits_from(&c->vm);
 	struct engine *e;
 	int rc;
@@ -237,6 +238,31 @@ static void stats_of_throttle(struct writeback *all, const struct limits *limits
 		.thresh = limits->thresh, .bg = limits->bg, .limit = out->dirty_limit });
 }
 
+struct unsafe {
+	u64 pages, files;
+	const struct inode *last;
+};
+
+static void count_unsafe(void *ctx, struct inode *inode, u64 offset, u64 length, int error)
+{
+	struct unsafe *u = ctx;
+
+	(void)offset;
+	(void)error;
+	u->pages += length >> PAGE_SHIFT;
+	u->files += inode != u->last;
+	u->last = inode;
+}
+
+static void stats_of_unsafe(struct engine *e, struct engine_stats *out)
+{
+	struct unsafe u = { 0 };
+
+	engine_show_unsafe(e, count_unsafe, &u);
+	out->unsafe = u.pages;
+	out->unsafe_files = u.files;
+}
+
 void engine_stats(struct engine *e, struct engine_stats *out)
 {
 	const struct policy *p = &e->all.policy;
@@ -270,6 +296,7 @@ void engine_stats(struct engine *e, struct engine_stats *out)
 		.pages_written = ledger_total(l, TOTAL_PAGES_WRITTEN),
 		.write_failures = atomic_load(&e->cache.failures),
 	};
+	stats_of_unsafe(e, out);
 	stats_of_cache(&e->cache, out);
 	stats_of_throttle(&e->all, &limits, out);
 }

@@ -24,14 +24,17 @@ struct vm_settings {
 };
 void vm_settings_init(struct vm_settings *vm); /* Linux's defaults; 100 ms and 10 s */
 
+struct persist;
+
 struct engine_config {
 	u64 memory_bytes;     /* page cache memory: free pages and cached ones */
 	u64 max_memory_bytes; /* to which engine_resize() may let it grow; 0: memory_bytes */
 	u64 reserve_bytes;    /* of it, what the limits do not count (totalreserve_pages) */
 	bool contents;        /* keep the bytes */
 	enum huge_pages huge_pages;
-	bool register_memory; /* lock it, and make it known to the devices' io_uring */
-	enum fs_kind fs;      /* under all files; in the simulated world only, past FS_NONE */
+	bool register_memory;    /* lock it, and make it known to the devices' io_uring */
+	struct persist *persist; /* keep the bytes there, to outlive the process; or NULL */
+	enum fs_kind fs;         /* under all files; in the simulated world only, past FS_NONE */
 	struct policy policy;
 	struct vm_settings vm;
 };
@@ -52,7 +55,10 @@ struct engine_stats {
 	/* totals since engine_create(), pages */
 	u64 charged, written, cancelled;  /* as the policy's accounting counts them */
 	u64 pages_dirtied, pages_written; /* pages with a newly dirtied / a written block */
-	u64 write_failures; /* I/Os of write-out that failed; see engine_show_unsafe() */
+	u64 write_failures;               /* I/Os of write-out that failed */
+	/* levels: pages that could not be written and are not safe since, and of how many files;
+	 * see engine_show_unsafe() */
+	u64 unsafe, unsafe_files;
 	/* throttle */
 	u64 throttle_sleep_ns, throttle_sleeps, throttle_calls;
 	u64 folios_split, folios_evicted, folios_reclaimed;

@@ -88,6 +88,16 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 		    struct inode **out);
 /* Drops it with all cached pages, dirty ones too (their debt is cancelled). No file is open. */
 void inode_destroy(struct inode *inode);
+/*
+ * In an engine that outlives its process: before the inode is written to, how it is found again.
+ * The first is for a file of the system's that is open; the second for a store of somebody's own,
+ * which he alone could find: its data can only be set aside. 0, -ENOSPC: there is no room for it in
+ * the arena's file; -ENFILE.
+ */
+int inode_survive_as_file(struct inode *inode, int fd);
+int inode_survive_as_store(struct inode *inode);
+/* Its last name is gone: what is unwritten of it need not be kept. */
+void inode_note_unlinked(struct inode *inode);
 u64 inode_size(struct inode *inode);
 struct store *inode_store(struct inode *inode);
 /* A word for whoever made the inode: to find his own by it, in engine_losses.lost for one. */
@@ -167,7 +177,8 @@ int file_truncate(struct file *f, u64 size_bytes);
  *	ZERO_RANGE[|KEEP_SIZE]	the range reads as zeros and has its space; may grow the file
  * Anything cached of the range, dirty or being written, is zeroed or gone with it. -EINVAL:
  * length 0; -EOPNOTSUPP: other modes, and what the store cannot do (a caller's store without
- * `reserve`: modes 0 and KEEP_SIZE); -ENOSPC; -EFBIG. The file is locked alone meanwhile.
+ * `reserve`: modes 0 and KEEP_SIZE); -ENOSPC; -EFBIG. The file is locked alone meanwhile. When the
+ * store would not give a range back, dirty data there stays; the rest may be zeros.
  */
 int file_fallocate(struct file *f, unsigned mode, u64 offset, u64 length);
 /*

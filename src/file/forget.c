@@ -141,6 +141,8 @@ void engine_show_unsafe(struct engine *e,
 				   int error),
 			void *ctx)
 {
+	if (!atomic_load(&e->all.failing))
+		return; /* as nearly always */
 	for (struct inode *inode = NULL; (inode = next_inode(e, inode));) {
 		u64 page = 0, end;
 		int error;

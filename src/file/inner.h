@@ -117,8 +117,26 @@ static inline int lock_inode(struct inode *inode, unsigned flags)
 	return 0;
 }
 
+/* --- survive.c; all do nothing where nothing is to outlive the process */
+
+void inode_note_size(struct inode *inode, u64 size_bytes);
+/*
+ * Around a change of the file that throws accepted data away: it counts as made from the first on,
+ * whatever becomes of us. The inode is locked alone.
+ */
+void inode_promise_size(struct inode *inode, u64 size_bytes);
+void inode_promise_zeros(struct inode *inode, u64 from, u64 to);
+void inode_promise_kept(struct inode *inode);
+/* The end of the inode, which is clean. */
+void inode_forget_survival(struct inode *inode);
+
 /* Sets the size of an inode that is locked alone, here and for its store's tail. */
 void inode_set_size(struct inode *inode, u64 size_bytes);
+/*
+ * Before the file grows: takes away what a failed write may have left past its end, where zeros are
+ * to be. 0, or the store's error: then it must not grow. Locked alone.
+ */
+int inode_clear_litter(struct inode *inode);
 /* inode_truncate() of an inode that is locked alone. */
 int inode_resize(struct inode *inode, u64 size_bytes);
 /* From now on writes below the size, too, ask for room, if the device may be full. */

@@ -36,6 +36,7 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	rwsem_init(&inode->lock, RANK_INODE);
 	list_init(&inode->link);
 	list_init(&inode->drop_link);
+	list_init(&inode->failing);
 	list_init(&inode->all);
 	mapping_init(&inode->m, &e->cache, store, ilog2(PAGE_SIZE / block_bytes),
 		     (u32)min_u64(e->all.policy.max_order, device_folio_order(wb->device)),
@@ -73,6 +74,7 @@ void inode_set_size(struct inode *inode, u64 size_bytes)
 	store_set_end(inode->m.store, size_bytes);
 	inode->reserved = max_u64(inode->reserved, size_bytes);
 	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
+	inode_note_size(inode, size_bytes);
 }
 
 void inode_note_holes(struct inode *inode)
@@ -96,7 +98,9 @@ static int fill_hole(struct inode *inode, u64 from, u64 end)
 
 int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
 {
-	u64 size = size_now(inode), ahead = min_u64(size, RESERVE_AHEAD_BYTES), start;
+	/* who skips something makes a sparse file: what is ahead of him may be the next hole */
+	u64 size = size_now(inode), ahead = from > size ? 0 : min_u64(size, RESERVE_AHEAD_BYTES);
+	u64 start;
 	/* not only below the size: a write may have failed after it skipped something, and a hole
 	 * that was punched up to the size takes the rest of its page along */
 	u64 below = min_u64(end, inode->reserved);
@@ -174,11 +178,25 @@ static void truncate_pages(struct inode *inode, u64 size)
 	}
 }
 
+int inode_clear_litter(struct inode *inode)
+{
+	int rc = 0;
+
+	if (likely(!inode->littered))
+		return 0;
+	/* where that cannot be cut off nothing can be done about it */
+	if (store_can_shorten(inode->m.store))
+		rc = store_truncate(inode->m.store, size_now(inode));
+	inode->littered = rc;
+	return rc;
+}
+
 /* Makes the file longer; the inode is locked alone. On an error it is as it was. */
 static int lengthen(struct inode *inode, u64 size_bytes)
 {
-	int rc = store_truncate(inode->m.store, size_bytes);
+	int rc = inode_clear_litter(inode);
 
+	rc = rc ? rc : store_truncate(inode->m.store, size_bytes);
 	if (rc)
 		return rc;
 	inode_note_holes(inode);
@@ -201,7 +219,10 @@ static int shorten(struct inode *inode, u64 size_bytes)
 
 	if (size_bytes < store_size(store) && !store_can_shorten(store))
 		return -EOPNOTSUPP;
+	inode_promise_size(inode, size_bytes);
 	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
+	if (store_may_refuse(store)) /* what is in flight needs its room */
+		inode_wait_pages(inode, size_bytes >> PAGE_SHIFT, INDEX_MAX_PAGES - 1);
 	for (unsigned i = 0; i < 2 && !rc; i++) {
 		if (i || !store_may_refuse(store))
 			truncate_pages(inode, size_bytes);
@@ -209,10 +230,14 @@ static int shorten(struct inode *inode, u64 size_bytes)
 		if (!rc && store_may_refuse(store))
 			truncate_pages(inode, size_bytes);
 	}
+	if (!rc)
+		inode_note_size(inode, size_bytes);
+	inode_promise_kept(inode);
 	if (rc) {
 		atomic_store_explicit(&inode->size, old, memory_order_release);
 		return rc;
 	}
+	inode->littered = false;
 	inode->reserved = size_bytes;
 	if (!size_bytes)
 		inode->sparse = false;
@@ -274,6 +299,7 @@ void inode_destroy(struct inode *inode)
 	mutex_unlock(&e->inodes_lock);
 	inode_wait_landings(inode);
 	inode_leave_tenants(inode);
+	inode_forget_survival(inode);
 	mapping_finish(&inode->m);
 	store_destroy(inode->m.store);
 	free(inode);

@@ -4,9 +4,10 @@
  * devices their own number) to the inode of the engine that caches it. A path is opened with the
  * system first, then looked up by what that found, so names never have to be compared.
  *
- * Entries without an open stand in a list, oldest first. To drop one means to write what is dirty
- * and destroy its inode; meanwhile it is `busy`, without the table's lock, and whoever wants
- * that file waits. What cannot be written is kept.
+ * Entries without an open stand in one of two lists, oldest first: those that are settled, which
+ * have nothing left to do, and the others, of which each call looks at some few. To drop one means
+ * to write what is dirty and destroy its inode; meanwhile it is `busy`, without the table's lock,
+ * and whoever wants that file waits. What cannot be written is kept.
  *
  * Whether others changed a file while it was idle is told by its times. Our own write-out
  * changes them as well, so a file that has been written since its last close counts as changed only
@@ -15,15 +16,18 @@
  */
 #include "file/path.h"
 #include "file/inner.h"
-#include <fcntl.h>
+#include "file/sysfile.h"
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define BUCKETS      4096
+#define BUCKETS      32768
 #define FDS_AN_INODE 2 /* with and without O_DIRECT */
 #define SETTLED_MAX  4 /* idle files looked at in one call */
+#define VICTIMS_MAX  64
 
 struct key {
 	u64 device, number;
@@ -36,17 +40,17 @@ struct sight {
 };
 
 struct entry {
-	struct path_table *table; /* immutable, as are the next three */
+	struct path_table *table; /* immutable, as is the next */
 	struct key key;
-	char *path;
-	struct entry *next; /* in its bucket */
+	_Atomic(char *) path; /* NULL: to be asked for; see path_of_inode() */
+	struct entry *next;   /* in its bucket */
 	struct inode *inode;
 	int fd;        /* the store's: only looked at */
 	bool writable; /* fd is */
 	bool busy;     /* being dropped: wait for table.changed */
 	bool settled;  /* idle and clean, and `seen` is what we left */
 	u32 opens;
-	struct list_node idle; /* of table.idle; empty while open or busy */
+	struct list_node idle; /* of table.idle or .settled; empty while open or busy */
 	struct sight seen;
 };
 
@@ -57,7 +61,7 @@ struct path_table {
 	u64 idle_max, inodes_max;
 	struct mutex lock;   /* protects all below, and the entries; not held over I/O of data */
 	struct cond changed; /* an entry is no longer busy */
-	struct list_node idle;
+	struct list_node idle, settled;
 	u64 inodes, idles, dropped, foreign;
 	struct entry *bucket[BUCKETS];
 };
@@ -81,56 +85,12 @@ static struct key key_of(const struct stat *st)
 	return (struct key){ .device = st->st_dev, .number = st->st_ino };
 }
 
-#define FLAGS_TO_SYSTEM (O_CREAT | O_EXCL | O_NOFOLLOW | O_NOATIME | O_NOCTTY | O_LARGEFILE)
-#define FLAGS_OURS      (O_ACCMODE | O_TRUNC | O_APPEND | O_DIRECT | O_SYNC | O_DSYNC)
-#define FLAGS_KNOWN     (FLAGS_TO_SYSTEM | FLAGS_OURS | O_CLOEXEC | O_NONBLOCK)
-
-static bool writes(int flags)
-{
-	return (flags & O_ACCMODE) != O_RDONLY;
-}
-
-static bool flags_are_known(int flags)
-{
-	return !(flags & ~FLAGS_KNOWN) && (flags & O_ACCMODE) != O_ACCMODE &&
-	       !(flags & O_TRUNC && !writes(flags));
-}
-
-/* Opens without waiting for anybody (a FIFO would) and without changing what is there. */
-static int open_by_system(const char *path, int flags, mode_t mode)
-{
-	int wanted = (flags & FLAGS_TO_SYSTEM) | O_CLOEXEC | O_NONBLOCK, fd;
-
-	do
-		fd = open(path, wanted | (writes(flags) ? O_RDWR : O_RDONLY), mode);
-	while (fd < 0 && errno == EINTR);
-	return fd < 0 ? -errno : fd;
-}
-
-static int check_kind(int fd, struct stat *st)
-{
-	if (fstat(fd, st))
-		return -errno;
-	if (S_ISDIR(st->st_mode))
-		return -EISDIR;
-	return S_ISREG(st->st_mode) || S_ISBLK(st->st_mode) ? 0 : -EINVAL;
-}
-
-static unsigned file_flags_of(int flags)
-{
-	int access = flags & O_ACCMODE;
-
-	return (access == O_RDONLY ? FILE_NO_WRITE : 0) | (access == O_WRONLY ? FILE_NO_READ : 0) |
-	       (flags & O_APPEND ? FILE_APPEND : 0) | (flags & O_DIRECT ? FILE_DIRECT : 0) |
-	       (flags & (O_SYNC | O_DSYNC) ? FILE_SYNC : 0);
-}
-
 /* --- the table; with its lock held */
 
 static struct entry **slot_of(struct path_table *t, const struct key *k)
 {
 	u64 hash = (k->device * 31 + k->number + k->block) * 0x9e3779b97f4a7c15ull; /* Fibonacci */
-	struct entry **at = &t->bucket[hash >> 52];
+	struct entry **at = &t->bucket[hash >> 49];
 
 	while (*at && ((*at)->key.device != k->device || (*at)->key.number != k->number ||
 		       (*at)->key.block != k->block))
@@ -138,7 +98,7 @@ static struct entry **slot_of(struct path_table *t, const struct key *k)
 	return at;
 }
 
-static_assert(BUCKETS == 1 << 12, "the hash's top 12 bits");
+static_assert(BUCKETS == 1 << 15, "the hash's top 15 bits");
 
 static void leave_idle(struct entry *e)
 {
@@ -150,7 +110,7 @@ static void leave_idle(struct entry *e)
 
 static void go_idle(struct entry *e)
 {
-	list_add_tail(&e->table->idle, &e->idle);
+	list_add_tail(e->settled ? &e->table->settled : &e->table->idle, &e->idle);
 	e->table->idles++;
 }
 
@@ -186,7 +146,7 @@ static int drop(struct entry *e)
 	e->busy = true;
 	mutex_unlock(&t->lock);
 	rc = inode_sync_range(e->inode, 0, INDEX_MAX_PAGES - 1);
-	flushed = inode_flush_device(e->inode);
+	flushed = atomic_load(&e->inode->unflushed) ? inode_flush_device(e->inode) : 0;
 	rc = rc ? rc : flushed;
 	mutex_lock(&t->lock);
 	if (!rc && !inode_unwritten_bytes(e->inode)) {
@@ -200,16 +160,21 @@ static int drop(struct entry *e)
 	return rc ? rc : -EIO;
 }
 
-/* The idle entry to give up: the oldest that has nothing to write, or the oldest. */
+/* The idle entry to give up: the oldest with nothing to do, one with nothing to write, or any. */
 static struct entry *victim(struct path_table *t)
 {
 	struct list_node *n;
+	u32 looked = 0;
 
+	if (!list_empty(&t->settled))
+		return list_entry(t->settled.next, struct entry, idle);
 	list_for_each (n, &t->idle) {
 		struct entry *e = list_entry(n, struct entry, idle);
 
 		if (!inode_unwritten_bytes(e->inode))
 			return e;
+		if (++looked == VICTIMS_MAX)
+			break;
 	}
 	return list_empty(&t->idle) ? NULL : list_entry(t->idle.next, struct entry, idle);
 }
@@ -259,7 +224,7 @@ static void settle(struct entry *e)
 
 	if (has_changed(e))
 		return; /* the next open will see it */
-	if (e->writable && !e->key.block && inode->reserved > size) {
+	if (e->writable && !e->key.block && inode->reserved > round_up(size, PAGE_SIZE)) {
 		rwsem_lock(&inode->lock);
 		if (!store_truncate(inode->m.store, size))
 			inode->reserved = size;
@@ -270,29 +235,23 @@ static void settle(struct entry *e)
 		e->seen = sight_of(&st);
 }
 
+/* Those that are looked at go to the end of their list, so that others are the next time. */
 static void settle_some(struct path_table *t)
 {
-	struct list_node *n;
-	u32 looked = 0;
+	for (u64 i = min_u64(SETTLED_MAX, t->idles); i && !list_empty(&t->idle); i--) {
+		struct entry *e = list_entry(t->idle.next, struct entry, idle);
 
-	list_for_each (n, &t->idle) {
-		struct entry *e = list_entry(n, struct entry, idle);
-
-		if (e->settled)
-			continue;
-		if (looked++ == SETTLED_MAX)
-			return;
 		if (!inode_unwritten_bytes(e->inode))
 			settle(e);
+		leave_idle(e);
+		go_idle(e);
 	}
 }
 
 /* Whether every block of the file has its place on the device. */
-static bool is_dense(const struct entry *e)
+static bool is_dense(const struct stat *st)
 {
-	struct stat st;
-
-	return e->key.block || (!fstat(e->fd, &st) && (u64)st.st_blocks * 512 >= (u64)st.st_size);
+	return S_ISBLK(st->st_mode) || (u64)st->st_blocks * 512 >= (u64)st->st_size;
 }
 
 /* Makes the entry of an opened file; the descriptor is the entry's on success. */
@@ -307,8 +266,8 @@ static int add(struct path_table *t, const char *path, int fd, const struct stat
 		goto close_fd;
 	*e = (struct entry){ .table = t, .key = key_of(st), .fd = fd, .writable = writable };
 	list_init(&e->idle);
-	e->path = strdup(path);
-	if (!e->path)
+	e->path = path ? strdup(path) : NULL;
+	if (path && !e->path)
 		goto free_entry;
 	rc = store_open_fd(t->engine->all.wb[t->device]->device, fd, &store);
 	fd = -1;
@@ -319,7 +278,12 @@ static int add(struct path_table *t, const char *path, int fd, const struct stat
 		store_destroy(store);
 		goto free_entry;
 	}
-	if (is_dense(e))
+	rc = writable ? inode_survive_as_file(e->inode, e->fd) : 0;
+	if (rc) {
+		inode_destroy(e->inode);
+		goto free_entry;
+	}
+	if (is_dense(st))
 		e->inode->sparse = false;
 	inode_set_owner(e->inode, e);
 	*slot_of(t, &e->key) = e;
@@ -341,6 +305,8 @@ static int join(struct entry *e, int fd, bool writable)
 	int rc = 0;
 
 	if (writable && !e->writable)
+		rc = inode_survive_as_file(e->inode, fd);
+	if (writable && !e->writable && !rc)
 		rc = store_reopen_fd(e->inode->m.store, fd);
 	else
 		close(fd);
@@ -450,6 +416,7 @@ int path_table_create(struct engine *e, const struct path_config *c, struct path
 	mutex_init(&t->lock, RANK_NAMESPACE);
 	cond_init(&t->changed);
 	list_init(&t->idle);
+	list_init(&t->settled);
 	*out = t;
 	return 0;
 }
@@ -463,8 +430,8 @@ int path_table_destroy(struct path_table *t, struct engine_losses *losses)
 	for (struct list_node *n = t->idle.next; n != &t->idle; n = n->next)
 		inode_start_write(list_entry(n, struct entry, idle)->inode, 0, INDEX_MAX_PAGES - 1);
 	mutex_lock(&t->lock);
-	while (!list_empty(&t->idle)) {
-		struct entry *e = list_entry(t->idle.next, struct entry, idle);
+	while (t->idles) {
+		struct entry *e = victim(t);
 		int rc = drop(e);
 
 		if (!rc)
@@ -485,9 +452,9 @@ int path_open(struct path_table *t, const char *path, int flags, mode_t mode, st
 	int fd, rc = 0;
 	bool kept;
 
-	if (!flags_are_known(flags))
+	if (!sysfile_flags_are_known(flags))
 		return -EINVAL;
-	while ((fd = open_by_system(path, flags, mode)) == -EMFILE && !rc) {
+	while ((fd = sysfile_open(path, flags, mode)) == -EMFILE && !rc) {
 		mutex_lock(&t->lock);
 		rc = drop_one(t);
 		mutex_unlock(&t->lock);
@@ -500,7 +467,7 @@ int path_open_fd(struct path_table *t, int fd, const char *path, int flags, bool
 {
 	struct entry *e;
 	struct stat st;
-	int rc = flags_are_known(flags) ? check_kind(fd, &st) : -EINVAL;
+	int rc = sysfile_flags_are_known(flags) ? sysfile_check(fd, &st) : -EINVAL;
 
 	if (rc) {
 		close(fd);
@@ -508,14 +475,14 @@ int path_open_fd(struct path_table *t, int fd, const char *path, int flags, bool
 	}
 	mutex_lock(&t->lock);
 	settle_some(t);
-	rc = enter(t, path, fd, &st, writes(flags), &e, kept);
+	rc = enter(t, path, fd, &st, sysfile_writes(flags), &e, kept);
 	mutex_unlock(&t->lock);
 	if (rc)
 		return rc;
 	if (flags & O_TRUNC && !e->key.block)
 		rc = inode_truncate(e->inode, 0);
 	if (!rc)
-		rc = file_open(e->inode, file_flags_of(flags), out);
+		rc = file_open(e->inode, sysfile_file_flags(flags), out);
 	if (rc)
 		leave(e);
 	return rc;
@@ -557,8 +524,11 @@ void path_unlinked(struct path_table *t, const struct stat *st)
 
 	mutex_lock(&t->lock);
 	e = find(t, st);
-	if (e && !e->opens && !e->key.block && !fstat(e->fd, &now) && !now.st_nlink)
-		discard(e);
+	if (e && !e->key.block && !fstat(e->fd, &now) && !now.st_nlink) {
+		inode_note_unlinked(e->inode);
+		if (!e->opens)
+			discard(e);
+	}
 	mutex_unlock(&t->lock);
 }
 
@@ -589,7 +559,19 @@ bool path_size(struct path_table *t, const struct stat *st, u64 *size_bytes)
 
 const char *path_of_inode(struct inode *inode)
 {
-	return ((struct entry *)inode_owner(inode))->path;
+	struct entry *e = inode_owner(inode);
+	char proc[32], name[PATH_MAX + 1], *none = NULL, *found;
+	ssize_t n;
+
+	if (!e->path) {
+		snprintf(proc, sizeof(proc), "/proc/self/fd/%d", e->fd);
+		n = readlink(proc, name, sizeof(name) - 1);
+		name[n > 0 ? n : 0] = 0;
+		found = n > 0 ? strdup(name) : NULL;
+		if (found && !atomic_compare_exchange_strong(&e->path, &none, found))
+			free(found);
+	}
+	return e->path ? e->path : "(a file whose name is not known)";
 }
 
 void path_stats(struct path_table *t, struct path_stats *out)

@@ -55,7 +55,8 @@ int path_open(struct path_table *t, const char *path, int flags, mode_t mode, st
 void path_close(struct file *f);
 /*
  * The same for what is open already: `fd`, O_RDWR if `flags` say that it is to be written to, and
- * the table's from now on, whatever comes of it. `path` is a name for messages. *kept: the table
+ * the table's from now on, whatever comes of it. `path` is a name for messages, or NULL: it is
+ * asked for when there is something to say. *kept: the table
  * knew the file and nobody changed it since, so what was read of it before still holds.
  */
 int path_open_fd(struct path_table *t, int fd, const char *path, int flags, bool *kept,

@@ -232,6 +232,12 @@ static void account(struct write *w, struct folio *f, struct dirtied d)
  */
 static int reserve_step(struct write *w)
 {
+	if (unlikely(w->inode->littered) && w->position + w->bytes > size_now(w->inode)) {
+		int rc = inode_clear_litter(w->inode);
+
+		if (rc)
+			return rc;
+	}
 	for (;;) {
 		u64 end = w->position + w->bytes, less;
 		int rc = inode_reserve(w->inode, w->position, end, w->flags & FILE_IO_NOWAIT);
@@ -351,7 +357,7 @@ static int write_steps(struct write *w, bool polled)
 
 	while (w->position < w->end && !rc) {
 		w->bytes = write_step_bytes(w);
-		rc = polled ? 0 : throttle_poll(w->inode->wb, nowait);
+		rc = polled ? 0 : throttle_poll(w->inode, nowait);
 		polled = false;
 		if (!rc)
 			rc = write_step(w);
@@ -379,7 +385,7 @@ static int write_locked(struct write *w)
  */
 static int write_append(struct write *w, size_t length)
 {
-	int rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
+	int rc = throttle_poll(w->inode, w->flags & FILE_IO_NOWAIT);
 
 	rc = rc ? rc : lock_inode(w->inode, w->flags);
 	if (rc)
@@ -417,7 +423,7 @@ static int write_shared(struct write *w)
 		int alone;
 
 		w->bytes = write_step_bytes(w);
-		rc = throttle_poll(w->inode->wb, w->flags & FILE_IO_NOWAIT);
+		rc = throttle_poll(w->inode, w->flags & FILE_IO_NOWAIT);
 		if (rc)
 			break;
 		if (write_hit(w)) {

@@ -8,6 +8,7 @@
 #include "job/engine_cache.h"
 #include "base/units.h"
 #include "job/engine_posix.h"
+#include "lib/survival.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ struct cache_jobs {
 	struct device *device;
 	struct engine *engine;
 	struct path_table *paths;
+	struct lib_survival survival;
 };
 
 struct job_file {
@@ -162,12 +164,14 @@ static const struct job_engine operations = {
 	.allocate = cache_allocate,
 };
 
-static int build(struct cache_jobs *j, const struct lib_config *c)
+static int build(struct cache_jobs *j, struct lib_config *c, struct err *e)
 {
 	const struct path_config paths = { .block_bytes = c->block_bytes,
 					   .idle_max = c->idle_files };
-	int rc = device_create(&c->device, &j->device);
+	int rc = lib_survive(c, &j->survival, e);
 
+	if (!rc)
+		rc = device_create(&c->device, &j->device);
 	if (!rc)
 		rc = engine_create(&c->engine, &j->engine);
 	if (!rc)
@@ -188,6 +192,7 @@ int engine_cache_destroy(struct job_engine *je, struct engine_losses *losses)
 	}
 	if (j->device)
 		device_destroy(j->device);
+	lib_survival_end(&j->survival);
 	free(j);
 	return error;
 }
@@ -195,12 +200,13 @@ int engine_cache_destroy(struct job_engine *je, struct engine_losses *losses)
 int engine_cache_create(const struct lib_config *c, struct job_engine **out, struct err *e)
 {
 	struct cache_jobs *j = calloc(1, sizeof(*j));
+	struct lib_config config = *c;
 	char memory[UNITS_TEXT_MAX];
 	int rc = -ENOMEM;
 
 	if (j) {
 		j->ops = operations;
-		rc = build(j, c);
+		rc = build(j, &config, e);
 	}
 	if (!rc) {
 		*out = &j->ops;

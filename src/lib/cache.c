@@ -81,14 +81,17 @@ static int take_down(struct sluice *c, struct engine_losses *losses)
 	}
 	if (c->device)
 		device_destroy(c->device);
+	lib_survival_end(&c->survival);
 	free(c);
 	return error;
 }
 
 static int build(struct sluice *c, struct err *e)
 {
-	int rc = make_device(c, e);
+	int rc = lib_survive(&c->config, &c->survival, e);
 
+	if (!rc)
+		rc = make_device(c, e);
 	if (!rc)
 		rc = make_engine(c, e);
 	if (!rc)

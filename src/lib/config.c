@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { KIND_U32, KIND_BYTES, KIND_BOOL, KIND_WORD, KIND_DEVICE };
+enum kind { KIND_U32, KIND_BYTES, KIND_BOOL, KIND_WORD, KIND_TEXT, KIND_DEVICE };
 
 struct key {
 	const char *section, *name;
@@ -64,6 +64,11 @@ static const struct key keys[] = {
 	{ "device", "block_bytes", KIND_U32, AT(block_bytes), 512, PAGE_SIZE, 512,
 	  "512, 1024, 2048 or 4096" },
 	{ "device", "idle_files", KIND_U32, AT(idle_files), 0, 1u << 20, 1, "0 to 1048576" },
+	{ "machine", "persist", KIND_TEXT, AT(persist), 1, PATH_MAX - 64, 1,
+	  "the path of a file, on tmpfs" },
+	{ "machine", "recovered", KIND_TEXT, AT(recovered), 1, PATH_MAX - 64, 1,
+	  "the path of a folder" },
+	{ "machine", "recovery", KIND_WORD, AT(recovery), 0, 1, 1, "refuse|set_aside" },
 	DEVICE("io_engine", "auto, uring or threads"),
 	DEVICE("queue_depth", "1 to 4096"),
 	DEVICE("max_io_kb", "4 to 1048576 (KiB)"),
@@ -171,6 +176,9 @@ static bool value_parse(const struct key *k, const char *text, u64 *value)
 		break;
 	case KIND_WORD:
 		return word_parse(k->values, text, value);
+	case KIND_TEXT:
+		*value = strlen(text);
+		break;
 	case KIND_DEVICE:
 		return false;
 	}
@@ -234,7 +242,10 @@ static int set(struct lib_config *c, const char *name, const char *value, struct
 		return 0;
 	if (!value_parse(k, value, &number))
 		return err_set(e, NULL, 0, "%s cannot be \"%s\", only %s", name, value, k->values);
-	value_store(k, c, number);
+	if (k->kind == KIND_TEXT)
+		memcpy((char *)c + k->offset, value, number + 1);
+	else
+		value_store(k, c, number);
 	vm_pair(c, k);
 	return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "device/device.h"
 #include "file/engine.h"
+#include <limits.h>
 
 struct lib_config {
 	struct engine_config engine;
@@ -16,7 +17,13 @@ struct lib_config {
 	u32 read_ahead_kb, block_bytes;
 	u32 idle_files; /* kept without an open */
 	bool strict_limit;
+	/* survival.c: */
+	char persist[PATH_MAX];   /* the arena's file; "": it is in memory of our own */
+	char recovered[PATH_MAX]; /* the recovery folder; "": beside the former */
+	u32 recovery;             /* enum recovery_mode */
 };
+
+enum recovery_mode { RECOVERY_REFUSE, RECOVERY_SET_ASIDE };
 
 /* The defaults. */
 void lib_config_init(struct lib_config *c);

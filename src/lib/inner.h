@@ -5,12 +5,14 @@
 
 #include "file/path.h"
 #include "lib/config.h"
+#include "lib/survival.h"
 #include "sluice.h"
 #include "writeback/wb.h"
 
 struct sluice {
 	struct world world; /* of its flushers: real, with the HZ that threads have by default */
 	struct lib_config config;
+	struct lib_survival survival;
 	struct device *device;
 	struct engine *engine;
 	struct path_table *paths;
@@ -42,6 +44,8 @@ struct sluice_file {
 /* Finds or makes the store of `ctx` and counts an open of it. store.c */
 int lib_store_get(struct sluice *c, const struct sluice_store *ops, void *ctx, u64 size_bytes,
 		  bool to_write, struct lib_store **out);
+/* The store of an inode, or NULL: it has a path. With the stores_lock held. */
+struct lib_store *lib_store_of(struct sluice *c, const struct inode *inode);
 /* Undoes it, when the open came to nothing. */
 void lib_store_put(struct sluice *c, struct lib_store *s);
 /*

@@ -53,6 +53,8 @@ static void of_engine(struct sluice *c, struct sluice_stats *s)
 	s->folios_split = e.folios_split;
 	s->folios_shed = e.folios_shed;
 	s->reclaim_waits = e.reclaim_waits;
+	s->unsafe_bytes = bytes(e.unsafe);
+	s->unsafe_files = e.unsafe_files;
 }
 
 static void of_device(struct sluice *c, struct sluice_stats *s)
@@ -72,6 +74,18 @@ static void of_device(struct sluice *c, struct sluice_stats *s)
 	s->write_errors = atomic_load(&all->cache->failures);
 }
 
+static void of_recovery(struct sluice *c, struct sluice_stats *s)
+{
+	const struct recovery *r = &c->survival.recovery;
+
+	s->recovered_files = r->files[RECOVERED_WRITTEN];
+	s->recovered_bytes = r->bytes[RECOVERED_WRITTEN];
+	s->aside_files = r->files[RECOVERED_ASIDE];
+	s->aside_bytes = r->bytes[RECOVERED_ASIDE];
+	s->dropped_files = r->files[RECOVERED_DROPPED];
+	s->dropped_bytes = r->bytes[RECOVERED_DROPPED];
+}
+
 int sluice_stats(struct sluice *c, struct sluice_stats *out)
 {
 	struct sluice_stats s = { 0 };
@@ -86,6 +100,7 @@ int sluice_stats(struct sluice *c, struct sluice_stats *out)
 	path_stats(c->paths, &paths);
 	s.files_open = atomic_load(&c->files_open);
 	s.files_idle = paths.idle_inodes;
+	of_recovery(c, &s);
 	s.size = min_u64(size, sizeof(s));
 	memcpy(out, &s, s.size);
 	return 0;

@@ -88,8 +88,12 @@ static int make(struct sluice *c, struct lib_store *s)
 		store_destroy(store);
 		return rc;
 	}
-	s->inode = inode;
-	return 0;
+	rc = s->ops.write ? inode_survive_as_store(inode) : 0;
+	if (rc)
+		inode_destroy(inode);
+	else
+		s->inode = inode;
+	return rc;
 }
 
 static struct lib_store *find(struct sluice *c, const void *ctx)
@@ -100,6 +104,19 @@ static struct lib_store *find(struct sluice *c, const void *ctx)
 		struct lib_store *s = list_entry(n, struct lib_store, link);
 
 		if (s->ctx == ctx)
+			return s;
+	}
+	return NULL;
+}
+
+struct lib_store *lib_store_of(struct sluice *c, const struct inode *inode)
+{
+	struct list_node *n;
+
+	list_for_each (n, &c->stores) {
+		struct lib_store *s = list_entry(n, struct lib_store, link);
+
+		if (s->inode == inode)
 			return s;
 	}
 	return NULL;

@@ -12,19 +12,22 @@
 #include "mount/mount_inner.h"
 #include <fcntl.h>
 #include <fuse_log.h>
+#include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define HZ        250
 #define LOCK_S    10 /* how long the end of another daemon is waited for */
 #define LOCK_POLL (50 * NSEC_PER_MSEC)
+
+#define IDLE_FILES "idle_files=65536"
 
 static void on_init(void *mount, struct fuse_conn_info *conn)
 {
@@ -79,6 +82,7 @@ static const struct fuse_lowlevel_ops operations = {
 	.setxattr = attr_setxattr,
 	.listxattr = attr_listxattr,
 	.removexattr = attr_removexattr,
+	.ioctl = node_ioctl,
 };
 
 /* --- the beginning */
@@ -107,6 +111,7 @@ static u64 raise_limit(void)
 static int open_source(struct mount *m, const char *source, struct err *e)
 {
 	u64 deadline = world_now() + LOCK_S * NSEC_PER_SEC;
+	struct statvfs fs;
 	struct stat st;
 
 	m->source_fd = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -127,15 +132,23 @@ static int open_source(struct mount *m, const char *source, struct err *e)
 				 .ino = st.st_ino,
 				 .kind = S_IFDIR,
 				 .fd = open(source, O_PATH | O_DIRECTORY | O_CLOEXEC),
+				 .atime_ns = TIME_OF_SOURCE,
 				 .mtime_ns = TIME_OF_SOURCE,
 				 .ctime_ns = TIME_OF_SOURCE };
-	return m->root.fd < 0 ? -errno : 0;
+	if (m->root.fd < 0 || fstatvfs(m->root.fd, &fs))
+		return -errno;
+	m->no_atime = fs.f_flag & (ST_NOATIME | ST_RDONLY);
+	m->strict_atime = !(fs.f_flag & (ST_NOATIME | ST_RELATIME));
+	return 0;
 }
 
 static int find_mountpoint(struct mount *m, const char *mountpoint, struct err *e)
 {
 	struct stat s;
-	int error = stat(mountpoint, &s) ? errno : S_ISDIR(s.st_mode) ? 0 : ENOTDIR;
+	int error;
+
+	mount_bury(mountpoint);
+	error = stat(mountpoint, &s) ? errno : S_ISDIR(s.st_mode) ? 0 : ENOTDIR;
 
 	if (!error) {
 		m->mountpoint = realpath(mountpoint, NULL);
@@ -189,11 +202,28 @@ static int mount_it(struct mount *m, const struct mount_config *c, struct err *e
 	return -EIO;
 }
 
+/*
+ * To give a file up that has just been written means to write it and to wait for that, in the call
+ * that closes another one: so many are kept, unless the settings say otherwise.
+ */
 static int make_cache(struct mount *m, const struct mount_config *c, struct err *e)
 {
 	char text[sizeof(e->text)];
-	int rc = sluice_create(c->settings, text, sizeof(text), &m->cache);
+	const char **settings;
+	size_t count = 0;
+	int rc;
 
+	while (c->settings[count])
+		count++;
+	settings = calloc(count + 2, sizeof(*settings));
+	if (!settings) {
+		err_set(e, NULL, 0, "not enough memory");
+		return -ENOMEM;
+	}
+	settings[0] = IDLE_FILES;
+	memcpy(settings + 1, c->settings, count * sizeof(*settings));
+	rc = sluice_create(settings, text, sizeof(text), &m->cache);
+	free(settings);
 	if (rc)
 		err_set(e, NULL, 0, "%s", text);
 	return rc;
@@ -221,7 +251,7 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	m->root_user = !geteuid();
 	m->direct = c->direct;
 	m->lazy_replace = c->lazy_replace;
-	m->source_fd = m->root.fd = -1;
+	m->source_fd = m->root.fd = m->farewell.fd = -1;
 	mutex_init(&m->lock, RANK_NONE);
 	cond_init(&m->crowded);
 	list_init(&m->lingering);
@@ -230,6 +260,7 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	m->nodes_max = raise_limit() / 8; /* the table of paths takes up to three quarters */
+	rights_drop(m);                   /* before there are other threads */
 	rc = find_mountpoint(m, c->mountpoint, e);
 	if (!rc)
 		rc = open_source(m, c->source, e);
@@ -237,6 +268,8 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 		rc = make_cache(m, c, e);
 	if (!rc)
 		rc = mount_it(m, c, e);
+	if (!rc)
+		farewell_open(&m->farewell);
 	if (rc)
 		mount_close(m, NULL, NULL);
 	else
@@ -244,26 +277,18 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	return rc;
 }
 
+void mount_recovered(struct mount *m, void (*fn)(void *ctx, const struct sluice_recovered *r),
+		     void *ctx)
+{
+	sluice_recovered(m->cache, fn, ctx);
+}
+
 /* --- serving */
 
 struct signal_task {
 	struct mount *mount;
-	pid_t server;       /* the thread that waits for the session to end */
 	_Atomic bool ended; /* it did */
 };
-
-/* Only root may unmount by himself. */
-static void detach(struct mount *m)
-{
-	char *words[] = { (char *)"fusermount3", (char *)"-u",  (char *)"-z", (char *)"-q",
-			  (char *)"--",          m->mountpoint, NULL };
-	pid_t child;
-
-	if (!umount2(m->mountpoint, MNT_DETACH | UMOUNT_NOFOLLOW))
-		return;
-	if (!posix_spawnp(&child, words[0], NULL, NULL, words, environ))
-		waitpid(child, NULL, 0);
-}
 
 static void take_signals(void *arg)
 {
@@ -274,12 +299,12 @@ static void take_signals(void *arg)
 	signals(&set);
 	while (!sigwait(&set, &number) && !atomic_load(&t->ended)) {
 		if (!count++) {
-			detach(t->mount);
+			mount_detach(t->mount->mountpoint);
 			continue;
 		}
 		atomic_store(&t->mount->left, true);
 		fuse_session_exit(t->mount->session);
-		tgkill(getpid(), t->server, SIGUSR1);
+		mount_loop_stop(t->mount);
 	}
 }
 
@@ -288,37 +313,25 @@ static void interrupt(int number)
 	(void)number;
 }
 
-static int loop(struct mount *m)
-{
-	struct fuse_loop_config *config = fuse_loop_cfg_create();
-	int rc;
-
-	if (!config)
-		return -ENOMEM;
-	fuse_loop_cfg_set_max_threads(config, THREADS);
-	fuse_loop_cfg_set_idle_threads(config, THREADS);
-	rc = fuse_session_loop_mt(m->session, config);
-	fuse_loop_cfg_destroy(config);
-	return rc < 0 ? rc : 0;
-}
-
 int mount_serve(struct mount *m)
 {
-	struct signal_task t = { .mount = m, .server = gettid() };
+	struct signal_task t = { .mount = m };
 	struct sigaction wake = { .sa_handler = interrupt };
 	struct world world, *before = world_current;
 	struct task *task, *trimmer;
 	int rc = -ENOMEM;
 
 	sigaction(SIGUSR1, &wake, NULL); /* without SA_RESTART */
-	/* never wait for write-out of the source's file system to get memory: it may wait for us */
-	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 	world_init_real(&world, HZ);
 	world_bind(&world);
+	if (mount_loop_begin(m)) {
+		world_bind(before);
+		return -ENOMEM;
+	}
 	trimmer = world_spawn("trimmer", nodes_trim, m);
 	task = world_spawn("signals", take_signals, &t);
 	if (task && trimmer)
-		rc = loop(m);
+		rc = mount_loop(m);
 	nodes_end(m);
 	if (trimmer)
 		world_join(trimmer);
@@ -327,6 +340,7 @@ int mount_serve(struct mount *m)
 		kill(getpid(), SIGTERM);
 		world_join(task);
 	}
+	mount_loop_end(m);
 	world_bind(before);
 	return rc;
 }
@@ -336,6 +350,7 @@ int mount_serve(struct mount *m)
 struct losing {
 	void (*lost)(void *ctx, const char *path, u64 bytes, int error);
 	void *ctx;
+	FILE *farewell;      /* in which the same is said; NULL: no memory for it */
 	char path[PATH_MAX]; /* of the file that is being told of */
 	u64 bytes;
 	int error;
@@ -345,6 +360,9 @@ static void tell(struct losing *l)
 {
 	if (l->bytes && l->lost)
 		l->lost(l->ctx, l->path, l->bytes, l->error);
+	if (l->bytes && l->farewell)
+		fprintf(l->farewell, "%s: %" PRIu64 " bytes could not be written: %s\n", l->path,
+			l->bytes, strerror(-l->error));
 	l->bytes = 0;
 }
 
@@ -363,7 +381,11 @@ static void lose(void *ctx, const struct sluice_loss *loss)
 int mount_close(struct mount *m, void (*lost)(void *ctx, const char *path, u64 bytes, int error),
 		void *ctx)
 {
-	struct losing losing = { .lost = lost, .ctx = ctx };
+	char *text = NULL;
+	size_t length;
+	struct losing losing = { .lost = lost,
+				 .ctx = ctx,
+				 .farewell = open_memstream(&text, &length) };
 	int rc = 0;
 
 	if (m->session && !atomic_load(&m->left))
@@ -378,6 +400,12 @@ int mount_close(struct mount *m, void (*lost)(void *ctx, const char *path, u64 b
 		fuse_session_destroy(m->session);
 	if (m->source_fd >= 0)
 		close(m->source_fd); /* with it the lock goes */
+	if (losing.farewell) {
+		fputs(rc ? "not all could be written\n" : FAREWELL_SAFE, losing.farewell);
+		fclose(losing.farewell);
+	}
+	farewell_say(&m->farewell, text ? text : "");
+	free(text);
 	free(m->mountpoint);
 	free(m);
 	return rc;

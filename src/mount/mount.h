@@ -28,6 +28,10 @@ struct mount;
  * -ENOSYS, the program was built without libfuse.
  */
 int mount_open(const struct mount_config *c, struct mount **out, struct err *e);
+/* Calls fn for each file that a killed daemon owed bytes, and that got them: setting persist. */
+struct sluice_recovered;
+void mount_recovered(struct mount *m, void (*fn)(void *ctx, const struct sluice_recovered *r),
+		     void *ctx);
 /*
  * Serves until it is unmounted, or SIGTERM, SIGINT or SIGHUP come, which unmount it; who has files
  * open then is served until he closes them, or until a second signal. 0 or a negative errno.

@@ -11,6 +11,7 @@
  */
 #include "mount/mount_inner.h"
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -35,25 +36,28 @@ void attr_get(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 
 /*
  * A write takes set-user-id and set-group-id away unless root writes, and capabilities always. One
- * look is enough until somebody sets them.
+ * look is enough until somebody sets them. Set-group-id of a file that the group may not execute
+ * goes only if the caller is not in the group.
  */
 void attr_drop_privileges(fuse_req_t req, struct node *n)
 {
-	bool root = !fuse_req_ctx(req)->uid;
 	struct mount *m = mount_of(req);
 	char path[PROC_PATH_MAX];
 	struct stat before;
-	mode_t drop;
+	mode_t has, drop;
 
 	if (!m->drops_privileges || atomic_load(&n->plain))
 		return;
-	atomic_store(&n->plain, true);
 	change_begin(n, &before);
-	drop = before.st_mode & (S_ISUID | (before.st_mode & S_IXGRP ? S_ISGID : 0));
+	has = drop = before.st_mode & (S_ISUID | S_ISGID);
+	if (!fuse_req_ctx(req)->uid)
+		drop = 0;
+	else if (has & S_ISGID && !(before.st_mode & S_IXGRP) &&
+		 caller_in_group(req, before.st_gid))
+		drop &= ~(mode_t)S_ISGID;
 	proc_path(path, n->fd);
-	if (drop && root)
-		atomic_store(&n->plain, false); /* others may write, too */
-	else if (drop)
+	atomic_store(&n->plain, has == drop);
+	if (drop)
 		chmod(path, before.st_mode & 07777 & ~drop);
 	removexattr(path, "security.capability");
 	change_end(m, n, &before);
@@ -83,11 +87,36 @@ static int set_times(struct node *n, const struct stat *attr, int to_set)
 
 	if (utimensat(n->fd, "", times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
 		return -errno;
+	if (times[0].tv_nsec != UTIME_OMIT)
+		atomic_store(&n->atime_ns, TIME_OF_SOURCE);
 	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
 		node_modified(n);
 	else if (to_set & FUSE_SET_ATTR_MTIME)
 		node_set_mtime(n, &attr->st_mtim);
 	return 0;
+}
+
+/*
+ * A chown(2) to nobody and nothing, which takes set-user-id away if the caller may change the mode.
+ * Before a write the kernel asks the same: by root only because of capabilities, by others than the
+ * owner in vain, since the write takes them away by itself.
+ */
+static void set_nothing(fuse_req_t req, struct node *n)
+{
+	uid_t uid = fuse_req_ctx(req)->uid;
+	char path[PROC_PATH_MAX];
+	struct stat st;
+	mode_t drop;
+
+	if (fstatat(n->fd, "", &st, AT_EMPTY_PATH) || (uid && uid != st.st_uid))
+		return;
+	if (!uid && !removexattr(proc_path(path, n->fd), "security.capability"))
+		return;
+	drop = st.st_mode & (S_ISUID | S_ISGID);
+	if (!(st.st_mode & S_IXGRP) && (!uid || caller_in_group(req, st.st_gid)))
+		drop &= ~(mode_t)S_ISGID;
+	if (drop)
+		chmod(proc_path(path, n->fd), st.st_mode & 07777 & ~drop);
 }
 
 #define SETS_OWNER (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)
@@ -105,14 +134,20 @@ static int set_attr(fuse_req_t req, struct node *n, const struct stat *attr, int
 	int rc = 0;
 
 	if (to_set & FUSE_SET_ATTR_SIZE) {
-		attr_drop_privileges(req, n);
 		rc = file_set_size(m, n, h, (u64)attr->st_size);
+		if (!rc)
+			attr_drop_privileges(req, n);
 		if (!rc)
 			node_modified(n);
 	}
+	/* else the write-out of a daemon that is not root would take them away again */
+	if (to_set & FUSE_SET_ATTR_MODE && attr->st_mode & (S_ISUID | S_ISGID) && !m->root_user)
+		file_write_out(m, n);
 	change_begin(n, &before);
 	if (!rc && to_set & SETS_OWNER)
 		rc = set_owner(n, attr, to_set);
+	if (!rc && !to_set)
+		set_nothing(req, n);
 	/* after the owner, which takes set-user-id away */
 	if (!rc && to_set & FUSE_SET_ATTR_MODE)
 		rc = result(chmod(proc_path(path, n->fd), attr->st_mode & 07777));
@@ -193,6 +228,12 @@ void attr_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t s
 			reply_value(req, "", 0, size);
 		return;
 	}
+	/* before the first write to a file the kernel asks whether it has some */
+	if (!size && mount_of(req)->drops_privileges && !strcmp(name, "security.capability") &&
+	    atomic_load(&node_of(req, number)->plain)) {
+		fuse_reply_err(req, ENODATA);
+		return;
+	}
 	value = size ? malloc(size) : NULL;
 	if (size && !value) {
 		fuse_reply_err(req, ENOMEM);
@@ -206,21 +247,51 @@ void attr_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t s
 	free(value);
 }
 
+/* Takes names out of the list that only root sees. Returns how long it is then. */
+static size_t drop_trusted(char *names, size_t length)
+{
+	size_t kept = 0;
+
+	for (size_t at = 0, size; at < length; at += size) {
+		size = strlen(names + at) + 1;
+		if (!strncmp(names + at, "trusted.", 8))
+			continue;
+		memmove(names + kept, names + at, size);
+		kept += size;
+	}
+	return kept;
+}
+
 void attr_listxattr(fuse_req_t req, fuse_ino_t number, size_t size)
 {
-	char path[PROC_PATH_MAX], *names = size ? malloc(size) : NULL;
+	char path[PROC_PATH_MAX], *names;
+	bool root = !fuse_req_ctx(req)->uid;
+	size_t room = size || root ? size : XATTR_LIST_MAX;
 	ssize_t n;
 
-	if (size && !names) {
+	names = room ? malloc(room) : NULL;
+	if (room && !names) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	n = listxattr(proc_path(path, node_of(req, number)->fd), names, size);
+	n = listxattr(proc_path(path, node_of(req, number)->fd), names, room);
+	if (n > 0 && names && !root)
+		n = (ssize_t)drop_trusted(names, (size_t)n);
 	if (n < 0)
 		fuse_reply_err(req, errno);
 	else
 		reply_value(req, names, (size_t)n, size);
 	free(names);
+}
+
+/* An ACL that was set by somebody outside of the file's group. */
+static void drop_sgid(struct node *n)
+{
+	char path[PROC_PATH_MAX];
+	struct stat st;
+
+	if (!fstatat(n->fd, "", &st, AT_EMPTY_PATH) && st.st_mode & S_ISGID)
+		chmod(proc_path(path, n->fd), st.st_mode & 07777 & ~(mode_t)S_ISGID);
 }
 
 void attr_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value,
@@ -231,8 +302,12 @@ void attr_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const ch
 	struct stat before;
 	int rc;
 
+	if (!strcmp(name, "security.capability")) /* which writing takes away, ours too */
+		file_write_out(mount_of(req), n);
 	change_begin(n, &before);
-	rc = result(setxattr(proc_path(path, n->fd), name, value, size, flags));
+	rc = result(setxattr(proc_path(path, n->fd), name, value, size, flags & ~XATTR_KILLS_SGID));
+	if (!rc && flags & XATTR_KILLS_SGID)
+		drop_sgid(n);
 	atomic_store(&n->plain, false);
 	change_end(mount_of(req), n, &before);
 	reply_result(req, rc);

@@ -46,18 +46,25 @@ static int flags_for_system(int flags)
 	return (writes(flags) ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 }
 
+/*
+ * openat(2), but what the cache reads is not what somebody reads: atime is left alone, if we may
+ * ask for that, and moved by node_accessed().
+ */
+static int open_quietly(int folder, const char *name, int flags, mode_t mode)
+{
+	int fd = openat(folder, name, flags | O_NOATIME, mode);
+
+	return fd < 0 && errno == EPERM ? openat(folder, name, flags, mode) : fd;
+}
+
 /* --- opening and closing */
 
 /* Opens a node in the table; `fd` becomes the table's. */
 static int open_in_table(struct mount *m, struct node *n, int fd, int flags, bool *kept,
 			 struct file **out)
 {
-	char proc[PROC_PATH_MAX], name[PATH_MAX + 1];
-	ssize_t length = readlink(proc_path(proc, fd), name, sizeof(name) - 1);
-	int rc;
+	int rc = path_open_fd(m->cache->paths, fd, NULL, flags_for_table(flags), kept, out);
 
-	name[length > 0 ? length : 0] = 0;
-	rc = path_open_fd(m->cache->paths, fd, name, flags_for_table(flags), kept, out);
 	if (!rc && !*kept && inode_unwritten_bytes(file_inode(*out)) == 0) {
 		/* new to the table, or changed by others: the times of the source hold */
 		atomic_store(&n->mtime_ns, TIME_OF_SOURCE);
@@ -77,6 +84,7 @@ static int handle_open(struct mount *m, struct node *n, int fd, int flags, bool 
 		return -ENOMEM;
 	}
 	h->node = n;
+	h->no_atime = flags & O_NOATIME;
 	rc = open_in_table(m, n, fd, flags, kept, &h->file);
 	if (rc) {
 		free(h);
@@ -118,7 +126,7 @@ static u32 reply_flags(const struct mount *m, int flags, bool kept)
 static int node_open(struct mount *m, struct node *n, int flags, bool *kept, struct handle **out)
 {
 	char path[PROC_PATH_MAX];
-	int fd = open(proc_path(path, n->fd), flags_for_system(flags));
+	int fd = open_quietly(AT_FDCWD, proc_path(path, n->fd), flags_for_system(flags), 0);
 
 	return fd < 0 ? -errno : handle_open(m, n, fd, flags, kept, out);
 }
@@ -138,6 +146,8 @@ void file_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	}
 	reply.fh = (uintptr_t)h;
 	reply.open_flags = reply_flags(m, fi->flags, kept);
+	if (reply.open_flags & FOPEN_KEEP_CACHE && !writes(fi->flags))
+		node_accessed(m, h->node, h); /* the kernel may have what will be read */
 	if (fuse_reply_iov(req, &v, 1))
 		handle_close(m, h);
 }
@@ -178,6 +188,7 @@ static void reply_created(fuse_req_t req, struct node *n, const struct stat *st,
 		struct fuse_entry_out entry;
 		struct fuse_open_out open;
 	} reply = { .entry = { .nodeid = (uintptr_t)n,
+			       .generation = n->generation,
 			       .entry_valid = (u64)TIMEOUT_S,
 			       .attr_valid = (u64)TIMEOUT_S },
 		    .open = { .fh = (uintptr_t)h, .open_flags = flags } };
@@ -190,19 +201,33 @@ static void reply_created(fuse_req_t req, struct node *n, const struct stat *st,
 	}
 }
 
+/* *made: there was no such file, so what a file may have that others made this one has not. */
+static int create(int folder, const char *name, int how, int flags, mode_t mode, bool *made)
+{
+	int alone = how & O_CREAT ? O_EXCL : 0;
+	int fd = open_quietly(folder, name, how | alone, mode);
+
+	*made = fd >= 0;
+	if (fd < 0 && errno == EEXIST && alone && !(flags & O_EXCL))
+		fd = open_quietly(folder, name, how, mode);
+	return fd;
+}
+
 void file_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		    struct fuse_file_info *fi)
 {
-	int how = flags_for_system(fi->flags) | O_CREAT | O_NOFOLLOW | (fi->flags & O_EXCL), fd;
+	bool nameless = (fi->flags & O_TMPFILE) == O_TMPFILE; /* see mount_young.c */
+	int how = flags_for_system(fi->flags) |
+		  (nameless ? O_TMPFILE | (fi->flags & O_EXCL) : O_CREAT | O_NOFOLLOW);
 	struct mount *m = mount_of(req);
 	struct handle *h;
 	struct node *n;
 	struct stat st;
-	bool kept;
-	int rc;
+	bool kept, made;
+	int rc, fd;
 
 	caller_begin(req);
-	fd = openat(node_of(req, parent)->fd, name, how, mode);
+	fd = create(node_of(req, parent)->fd, nameless ? "." : name, how, fi->flags, mode, &made);
 	caller_end(req);
 	if (fd < 0) {
 		fuse_reply_err(req, errno);
@@ -214,6 +239,8 @@ void file_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 		reply_result(req, rc);
 		return;
 	}
+	if (made && !(st.st_mode & (S_ISUID | S_ISGID)))
+		atomic_store(&n->plain, true);
 	rc = handle_open(m, n, fd, fi->flags, &kept, &h);
 	if (rc) {
 		node_forget(m, n, 1);
@@ -273,9 +300,11 @@ static bool reply_lent(fuse_req_t req, struct file *f, size_t length, u64 offset
 void file_op_read(fuse_req_t req, fuse_ino_t number, size_t length, off_t offset,
 		  struct fuse_file_info *fi)
 {
-	struct file *f = handle_of(fi)->file;
+	struct handle *h = handle_of(fi);
+	struct file *f = h->file;
 
 	(void)number;
+	node_accessed(mount_of(req), h->node, h);
 	if (length <= READ_COPIED || !reply_lent(req, f, length, (u64)offset))
 		reply_copied(req, f, length, (u64)offset);
 }
@@ -289,6 +318,10 @@ void file_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t l
 	ssize_t n;
 
 	(void)number;
+	if (atomic_load(&h->node->frozen)) {
+		fuse_reply_err(req, EPERM);
+		return;
+	}
 	if (!fi->writepage) /* of a mapping: the kernel did it when it was written to */
 		attr_drop_privileges(req, h->node);
 	n = safe ? file_pwritev(h->file, &v, 1, (u64)offset, FILE_IO_DSYNC)
@@ -314,7 +347,7 @@ void file_write_out(struct mount *m, struct node *n)
 	u64 size;
 	bool kept;
 
-	if (m->lazy_replace || !S_ISREG(n->kind) || !path_size(m->cache->paths, &key, &size) ||
+	if (!S_ISREG(n->kind) || !path_size(m->cache->paths, &key, &size) ||
 	    node_open(m, n, O_RDONLY, &kept, &h))
 		return;
 	file_sync_range(h->file, 0, 0, FILE_WRITE | FILE_WAIT_AFTER);

@@ -9,26 +9,57 @@
  * doubles what a small write costs.
  *
  * With DIRECT_IO_ALLOW_MMAP files of which the kernel keeps nothing (reads=direct) can have shared
- * mappings.
+ * mappings. With SETXATTR_EXT it says who sets an ACL from outside of the file's group.
+ *
+ * The kernel reads ahead no more than its default for block devices, whatever is agreed on, until
+ * root raises the limit of the mount in /sys.
  */
 #include "mount/mount_inner.h"
+#include <fcntl.h>
 #include <linux/fuse.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #define ALLOW_MMAP (1u << 4) /* FUSE_DIRECT_IO_ALLOW_MMAP of the second word */
 
+/* Before the answer: then the kernel takes the smaller of this and what is answered. */
+static bool raise_read_ahead(const struct mount *m)
+{
+	struct statx st;
+	char path[64];
+	bool raised;
+	FILE *f;
+
+	/* without asking us */
+	if (statx(AT_FDCWD, m->mountpoint, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &st))
+		return false;
+	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", st.stx_dev_major,
+		 st.stx_dev_minor);
+	f = fopen(path, "we");
+	if (!f)
+		return false;
+	raised = fprintf(f, "%u", REQUEST_MAX / 1024) > 0;
+	return !fclose(f) && raised;
+}
+
 static ssize_t take_request(int fd, void *buf, size_t length, void *mount)
 {
-	ssize_t n = read(fd, buf, length);
 	const struct fuse_in_header *head = buf;
 	const struct fuse_init_in *init = (const void *)(head + 1);
 	struct mount *m = mount;
+	ssize_t n;
 
+	do {
+		n = read(fd, buf, length);
+		if (n >= (ssize_t)sizeof(*head) &&
+		    !(n = (ssize_t)young_request(m, fd, buf, (size_t)n)))
+			continue;
+	} while (!n);
 	if (n >= (ssize_t)(sizeof(*head) + offsetof(struct fuse_init_in, unused)) &&
 	    head->opcode == FUSE_INIT) {
 		m->init_unique = head->unique;
 		m->drops_privileges = init->flags & FUSE_HANDLE_KILLPRIV_V2;
+		m->extends_setxattr = init->flags & FUSE_SETXATTR_EXT;
 		m->maps_direct = init->flags & FUSE_INIT_EXT && init->flags2 & ALLOW_MMAP;
 	}
 	return n;
@@ -42,6 +73,10 @@ static ssize_t give_init(const struct mount *m, int fd, const struct iovec *iov)
 	memcpy(&reply, iov[1].iov_base, sizeof(reply));
 	if (m->drops_privileges)
 		reply.flags |= FUSE_HANDLE_KILLPRIV_V2;
+	if (m->extends_setxattr)
+		reply.flags |= FUSE_SETXATTR_EXT;
+	if (raise_read_ahead(m))
+		reply.max_readahead = REQUEST_MAX;
 	if (m->maps_direct) {
 		reply.flags |= FUSE_INIT_EXT;
 		reply.flags2 |= ALLOW_MMAP;

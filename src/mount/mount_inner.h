@@ -5,6 +5,7 @@
 
 #define FUSE_USE_VERSION 312
 #include "lib/inner.h"
+#include "mount/farewell.h"
 #include "mount/mount.h"
 #include <errno.h>
 #include <fuse_lowlevel.h>
@@ -29,39 +30,52 @@ struct node {
 	u64 lookups; /* that the kernel has not forgotten */
 	dev_t dev;   /* immutable, as are the next three */
 	ino_t ino;
-	mode_t kind; /* S_IFMT of the mode */
-	int fd;      /* O_PATH */
-	/* Nanoseconds since 1970, or TIME_OF_SOURCE: what the source says. */
-	_Atomic s64 mtime_ns, ctime_ns;
+	mode_t kind;    /* S_IFMT of the mode */
+	int fd;         /* O_PATH */
+	u32 generation; /* immutable: tells it from others that had its address */
+	/*
+	 * Nanoseconds since 1970, or TIME_OF_SOURCE: what the source says. Once mtime_ns is that,
+	 * ctime_ns holds as long as the source's is hidden_ns.
+	 */
+	_Atomic s64 atime_ns, mtime_ns, ctime_ns, hidden_ns;
+	_Atomic u32 changes;  /* of it, counted: see node_accessed() */
 	_Atomic bool emptied; /* cut off, to be written anew: see file_write_out() */
 	_Atomic bool plain;   /* known to have no set-user-id and no capabilities */
+	_Atomic bool frozen;  /* made immutable here: who has it open may not write either */
 };
 
 /* One open of a regular file. */
 struct handle {
 	struct file *file;
 	struct node *node;
-	struct list_node link; /* of mount.handles, under mount.lock */
+	struct list_node link;    /* of mount.handles, under mount.lock */
+	_Atomic u32 seen_changes; /* of the node when the handle last read from it, and 1 */
+	bool no_atime;
 };
 
 struct mount {
 	struct sluice *cache; /* immutable, as are the next five */
 	struct fuse_session *session;
-	char *mountpoint; /* absolute */
-	int source_fd;    /* locked: one daemon a source */
-	bool root_user;   /* may act in the name of callers */
-	bool direct;      /* reads=direct */
+	struct crew *crew; /* while it serves */
+	char *mountpoint;  /* absolute */
+	int source_fd;     /* locked: one daemon a source */
+	bool root_user;    /* may act in the name of callers */
+	bool direct;       /* reads=direct */
 	bool lazy_replace;
 	struct node root;
 	/* as agreed with the kernel, by the one thread that does it: mount_init.c */
+	struct farewell farewell;
 	u64 init_unique;
-	bool drops_privileges, maps_direct;
+	bool drops_privileges, maps_direct, extends_setxattr;
+	bool no_atime, strict_atime; /* as the source has been mounted; immutable */
 	_Atomic bool
 		left; /* it was unmounted, but the session did not end: libfuse would complain */
 	struct mutex lock; /* protects the nodes and the lists; not held over I/O of data */
 	struct list_node lingering, handles;
 	u64 nodes, nodes_max;
-	struct cond crowded; /* nodes are more than nodes_max, or `ended` */
+	_Atomic u64 nodes_freed; /* ever; changed under the lock */
+	u32 generation;          /* of the last node */
+	struct cond crowded;     /* nodes are more than nodes_max, or `ended` */
 	bool ended;
 	u32 hand; /* the bucket to look for nodes that can go */
 	struct node *bucket[NODE_BUCKETS];
@@ -102,11 +116,15 @@ static inline int result(int rc)
 int node_stat(struct mount *m, struct node *n, struct stat *st);
 /* Finds or makes the node of an O_PATH descriptor, which it takes, and counts a lookup. */
 int node_get(struct mount *m, int fd, struct node **out, struct stat *st);
+/* The node of a file, if the kernel knows it, with a lookup counted; or NULL. */
+struct node *node_find(struct mount *m, const struct stat *st);
 void node_forget(struct mount *m, struct node *n, u64 lookups);
 /* Data was accepted: the times move. */
 void node_modified(struct node *n);
 /* An attribute was set: ctime moves, if it is ours. */
 void node_changed(struct node *n);
+/* Data was read, by the handle if it is not NULL: atime moves, if the source has it move. */
+void node_accessed(struct mount *m, struct node *n, struct handle *h);
 void node_set_mtime(struct node *n, const struct timespec *t);
 /* Gives the source the times of what is written by now. */
 void nodes_settle(struct mount *m, bool all);
@@ -121,6 +139,35 @@ void nodes_close(struct mount *m);
 
 int mount_agree(struct mount *m);
 
+/* --- mount_stale.c */
+
+/* Unmounts it for those who come; who is in there stays. */
+void mount_detach(const char *mountpoint);
+/* The same if it is one of ours whose daemon is dead. */
+void mount_bury(const char *mountpoint);
+/* --- mount_loop.c */
+
+int mount_loop_begin(struct mount *m);
+/* Serves until the session ends, or until it is stopped. 0 or a negative errno. */
+int mount_loop(struct mount *m);
+/* Also while it has not yet begun. The session was told to exit. */
+void mount_loop_stop(struct mount *m);
+void mount_loop_end(struct mount *m);
+
+/* --- mount_young.c: what libfuse has no words for */
+
+#define XATTR_KILLS_SGID (1 << 30) /* beside the flags of setxattr(2) */
+/*
+ * A request as it came, of `length` bytes: what is to be made of it. Its new length, or 0: it was
+ * answered here.
+ */
+size_t young_request(struct mount *m, int fd, void *request, size_t length);
+
+/* --- mount_rights.c */
+
+/* To be called before other threads begin. */
+void rights_drop(const struct mount *m);
+
 /* --- mount_name.c */
 
 int name_lookup(struct mount *m, struct node *parent, const char *name,
@@ -131,6 +178,8 @@ int name_lookup(struct mount *m, struct node *parent, const char *name,
  */
 void caller_begin(fuse_req_t req);
 void caller_end(fuse_req_t req);
+/* Whether the caller is in the group, which he may be by his other groups. */
+bool caller_in_group(fuse_req_t req, gid_t gid);
 /* Runs around a change of a file's attributes, so that the cache does not take it for others'. */
 void change_begin(struct node *n, struct stat *before);
 void change_end(struct mount *m, struct node *n, const struct stat *before);
@@ -173,6 +222,12 @@ void attr_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const ch
 void attr_listxattr(fuse_req_t req, fuse_ino_t number, size_t size);
 void attr_removexattr(fuse_req_t req, fuse_ino_t number, const char *name);
 
+/* --- mount_ioctl.c */
+
+void node_ioctl(fuse_req_t req, fuse_ino_t number, unsigned command, void *arg,
+		struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size,
+		size_t out_size);
+
 /* --- mount_file.c */
 
 void file_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
@@ -190,10 +245,7 @@ void file_op_lseek(fuse_req_t req, fuse_ino_t number, off_t offset, int whence,
 		   struct fuse_file_info *fi);
 /* Sets the size of a file that is open as `h`, or of none (NULL). */
 int file_set_size(struct mount *m, struct node *n, struct handle *h, u64 size);
-/*
- * Before a file takes the place of another one: its data is written, so that after a crash of ours
- * there is one or the other. An error is told to who syncs the file.
- */
+/* Writes the data of a file. An error is told to who syncs it. */
 void file_write_out(struct mount *m, struct node *n);
 /* Closes what is still open: nobody will. */
 void handles_close(struct mount *m);

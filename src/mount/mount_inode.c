@@ -7,7 +7,13 @@
  * forgotten them all.
  *
  * A file's times move when its data is accepted, but the source's move when the data is
- * written. So a node remembers the times until the data is on the source, and then sets them there.
+ * written. So a node remembers the times until the data is on the source, and then sets them there,
+ * all but ctime, which nobody can set: of that it goes on telling what it told before, as long as
+ * the source's is the one that setting the times has left.
+ *
+ * A read moves atime by the source's own rule, whatever of it came from a cache. (What the kernel
+ * reads from its own it does not tell: an open that may do so counts as a read.)
+ *
  * One that is forgotten earlier lingers without lookups, in a list that is looked through a
  * little at each forgetting, and as a whole by a sync and at the end.
  *
@@ -23,7 +29,8 @@
 
 #define TRIM_BATCH  64
 #define TRIM_NS     (1 * NSEC_PER_MSEC) /* until what was asked for is forgotten */
-#define SETTLED_MAX 4                   /* lingering nodes looked at in one call */
+#define DAY_S       86400
+#define SETTLED_MAX 4 /* lingering nodes looked at in one call */
 
 static s64 nanoseconds(const struct timespec *t)
 {
@@ -52,6 +59,7 @@ static bool is_cached(struct mount *m, const struct node *n, u64 *size)
 int node_stat(struct mount *m, struct node *n, struct stat *st)
 {
 	s64 mtime = atomic_load(&n->mtime_ns), ctime = atomic_load(&n->ctime_ns);
+	s64 atime = atomic_load(&n->atime_ns), hidden = atomic_load(&n->hidden_ns);
 	u64 size;
 	bool ours = is_cached(m, n, &size);
 
@@ -59,10 +67,13 @@ int node_stat(struct mount *m, struct node *n, struct stat *st)
 		return -errno;
 	if (ours)
 		st->st_size = (off_t)size;
+	if (ctime != TIME_OF_SOURCE &&
+	    (mtime != TIME_OF_SOURCE || nanoseconds(&st->st_ctim) == hidden))
+		st->st_ctim = timespec_of(ctime);
 	if (mtime != TIME_OF_SOURCE)
 		st->st_mtim = timespec_of(mtime);
-	if (ctime != TIME_OF_SOURCE)
-		st->st_ctim = timespec_of(ctime);
+	if (mtime != TIME_OF_SOURCE && atime != TIME_OF_SOURCE)
+		st->st_atim = timespec_of(atime);
 	return 0;
 }
 
@@ -74,12 +85,14 @@ void node_modified(struct node *n)
 
 	atomic_store(&n->mtime_ns, now);
 	atomic_store(&n->ctime_ns, now);
+	atomic_fetch_add(&n->changes, 1);
 }
 
 void node_changed(struct node *n)
 {
-	if (atomic_load(&n->ctime_ns) != TIME_OF_SOURCE)
+	if (atomic_load(&n->mtime_ns) != TIME_OF_SOURCE)
 		atomic_store(&n->ctime_ns, (s64)world_file_ns());
+	atomic_fetch_add(&n->changes, 1);
 }
 
 void node_set_mtime(struct node *n, const struct timespec *t)
@@ -88,12 +101,54 @@ void node_set_mtime(struct node *n, const struct timespec *t)
 		return;
 	atomic_store(&n->mtime_ns, nanoseconds(t));
 	atomic_store(&n->ctime_ns, (s64)world_file_ns());
+	atomic_fetch_add(&n->changes, 1);
+}
+
+/* The source's own rule, by a read of nothing: it moves atime, but not ctime as setting it would */
+static void access_source(const struct node *n, const struct stat *st)
+{
+	char path[PROC_PATH_MAX], byte;
+	int fd = open(proc_path(path, n->fd), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	ssize_t none;
+
+	if (fd < 0)
+		return;
+	none = pread(fd, &byte, 1, st->st_size);
+	(void)none;
+	close(fd);
+}
+
+void node_accessed(struct mount *m, struct node *n, struct handle *h)
+{
+	u32 changes = atomic_load_explicit(&n->changes, memory_order_relaxed) + 1;
+	s64 now, atime;
+	struct stat st;
+
+	if (m->no_atime || (h && h->no_atime) ||
+	    (h && !m->strict_atime && atomic_load(&h->seen_changes) == changes))
+		return;
+	if (h)
+		atomic_store(&h->seen_changes, changes);
+	if (!S_ISREG(n->kind) || fstatat(n->fd, "", &st, AT_EMPTY_PATH))
+		return;
+	if (atomic_load(&n->mtime_ns) == TIME_OF_SOURCE) {
+		access_source(n, &st);
+		return;
+	}
+	now = (s64)world_file_ns();
+	atime = atomic_load(&n->atime_ns);
+	if (atime == TIME_OF_SOURCE)
+		atime = nanoseconds(&st.st_atim);
+	/* relatime, as mount(8) describes it */
+	if (m->strict_atime || atime <= atomic_load(&n->mtime_ns) ||
+	    atime <= atomic_load(&n->ctime_ns) || atime < now - DAY_S * (s64)NSEC_PER_SEC)
+		atomic_store(&n->atime_ns, now);
 }
 
 /* Gives the source our mtime; false: data is still to be written, which would move it again. */
 static bool settle(struct mount *m, struct node *n)
 {
-	s64 mtime = atomic_load(&n->mtime_ns);
+	s64 mtime = atomic_load(&n->mtime_ns), atime = atomic_load(&n->atime_ns);
 	struct stat before, after;
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
 	u64 size;
@@ -104,14 +159,19 @@ static bool settle(struct mount *m, struct node *n)
 		return false;
 	if (fstatat(n->fd, "", &before, AT_EMPTY_PATH))
 		return true;
-	if (before.st_nlink && nanoseconds(&before.st_mtim) != mtime) {
+	after = before;
+	if (atime != TIME_OF_SOURCE)
+		times[0] = timespec_of(atime);
+	if (before.st_nlink && (nanoseconds(&before.st_mtim) != mtime || atime != TIME_OF_SOURCE)) {
 		times[1] = timespec_of(mtime);
 		utimensat(n->fd, "", times, AT_EMPTY_PATH);
 		if (m->cache && !fstatat(n->fd, "", &after, AT_EMPTY_PATH))
 			path_touched(m->cache->paths, &before, &after);
 	}
-	atomic_store(&n->mtime_ns, TIME_OF_SOURCE);
-	atomic_store(&n->ctime_ns, TIME_OF_SOURCE);
+	/* the source's ctime tells when we wrote: who has seen another one still sees that */
+	atomic_store(&n->hidden_ns, nanoseconds(&after.st_ctim));
+	if (atomic_compare_exchange_strong(&n->mtime_ns, &mtime, TIME_OF_SOURCE))
+		atomic_store(&n->atime_ns, TIME_OF_SOURCE);
 	return true;
 }
 
@@ -134,6 +194,7 @@ static void node_free(struct mount *m, struct node *n)
 	assert(*at == n && !n->lookups);
 	*at = n->next;
 	m->nodes--;
+	atomic_fetch_add(&m->nodes_freed, 1);
 	list_del(&n->lingering);
 	close(n->fd);
 	free(n);
@@ -160,8 +221,8 @@ static void settle_lingering(struct mount *m, u32 most)
 int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 {
 	struct node **at, *n;
-	bool made = false;
-	u64 crowd;
+	u64 crowd, freed = atomic_load(&m->nodes_freed);
+	bool made = false, asked_again;
 
 	if (fstatat(fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) {
 		int rc = -errno;
@@ -187,6 +248,8 @@ int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 				    .ino = st->st_ino,
 				    .kind = st->st_mode & S_IFMT,
 				    .fd = fd,
+				    .generation = ++m->generation,
+				    .atime_ns = TIME_OF_SOURCE,
 				    .mtime_ns = TIME_OF_SOURCE,
 				    .ctime_ns = TIME_OF_SOURCE };
 		list_init(&n->lingering);
@@ -198,6 +261,8 @@ int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 	}
 	n->lookups++;
 	crowd = made ? m->nodes : 0;
+	/* nothing is ours of one that is new; unless there was one when the source was asked */
+	asked_again = !made || freed != atomic_load(&m->nodes_freed);
 	list_del(&n->lingering);
 	mutex_unlock(&m->lock);
 	if (fd >= 0)
@@ -206,7 +271,21 @@ int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 	if (crowd > 2 * m->nodes_max)
 		world_sleep_until(world_now() +
 				  TRIM_NS); /* let them be forgotten faster than found */
-	return node_stat(m, n, st);
+	return asked_again ? node_stat(m, n, st) : 0;
+}
+
+struct node *node_find(struct mount *m, const struct stat *st)
+{
+	struct node *n;
+
+	mutex_lock(&m->lock);
+	n = *slot_of(m, st->st_dev, st->st_ino);
+	if (n) {
+		n->lookups++;
+		list_del(&n->lingering);
+	}
+	mutex_unlock(&m->lock);
+	return n;
 }
 
 void node_forget(struct mount *m, struct node *n, u64 lookups)

@@ -16,6 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define GROUPS_LOOKED_AT 1024
+
 /* --- acting for a caller */
 
 /* All that is permitted takes effect again: a change of ids has taken some of it away. */
@@ -31,17 +33,39 @@ static void raise_capabilities(void)
 	syscall(SYS_capset, &head, sets);
 }
 
+bool caller_in_group(fuse_req_t req, gid_t gid)
+{
+	gid_t groups[GROUPS_LOOKED_AT];
+	int count = 0;
+
+	if (fuse_req_ctx(req)->gid == gid)
+		return true;
+	count = fuse_req_getgroups(req, GROUPS_LOOKED_AT, groups);
+	for (int i = 0; i < count && i < GROUPS_LOOKED_AT; i++)
+		if (groups[i] == gid)
+			return true;
+	return false;
+}
+
+/* What the calling thread has taken on. */
+static _Thread_local bool own_umask, acts_for_caller;
+
 void caller_begin(fuse_req_t req)
 {
 	const struct fuse_ctx *caller = fuse_req_ctx(req);
-	static _Thread_local bool own_umask;
+	static _Thread_local mode_t current;
 
 	/* the umask belongs to what threads share, until they do not */
-	if (!own_umask)
+	if (!own_umask) {
 		own_umask = !unshare(CLONE_FS);
-	umask(own_umask ? caller->umask : 0);
+		umask(0);
+		current = 0;
+	}
+	if (own_umask && current != caller->umask)
+		umask(current = caller->umask);
 	if (!mount_of(req)->root_user || (!caller->uid && !caller->gid))
 		return;
+	acts_for_caller = true;
 	setfsgid(caller->gid);
 	setfsuid(caller->uid);
 	raise_capabilities();
@@ -51,9 +75,11 @@ void caller_end(fuse_req_t req)
 {
 	int error = errno;
 
-	if (mount_of(req)->root_user) {
+	(void)req;
+	if (acts_for_caller) {
 		setfsuid(0);
 		setfsgid(0);
+		acts_for_caller = false;
 	}
 	errno = error;
 }
@@ -70,7 +96,9 @@ void change_end(struct mount *m, struct node *n, const struct stat *before)
 {
 	struct stat after;
 
-	if (before->st_mode && !fstatat(n->fd, "", &after, AT_EMPTY_PATH)) {
+	if (before->st_mode && !fstatat(n->fd, "", &after, AT_EMPTY_PATH) &&
+	    (after.st_ctim.tv_sec != before->st_ctim.tv_sec ||
+	     after.st_ctim.tv_nsec != before->st_ctim.tv_nsec)) {
 		node_changed(n);
 		path_touched(m->cache->paths, before, &after);
 	}
@@ -105,21 +133,34 @@ int name_lookup(struct mount *m, struct node *parent, const char *name,
 	*out = (struct fuse_entry_param){ .attr_timeout = TIMEOUT_S, .entry_timeout = TIMEOUT_S };
 	if (!strcmp(name, ".") || !strcmp(name, "..") || strchr(name, '/'))
 		return -EINVAL; /* names that the kernel resolves itself */
-	fd = openat(parent->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
+	if (fstatat(parent->fd, name, &out->attr, AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	rc = node_get(m, fd, &n, &out->attr);
-	if (!rc)
-		out->ino = (fuse_ino_t)n;
-	return rc;
+	n = node_find(m, &out->attr);
+	if (n) {
+		rc = node_stat(m, n, &out->attr);
+		if (rc)
+			node_forget(m, n, 1);
+	} else {
+		fd = openat(parent->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		rc = node_get(m, fd, &n, &out->attr);
+	}
+	if (rc)
+		return rc;
+	out->ino = (fuse_ino_t)n;
+	out->generation = n->generation;
+	return 0;
 }
 
-static void reply_lookup(fuse_req_t req, struct node *parent, const char *name)
+static void reply_lookup(fuse_req_t req, struct node *parent, const char *name, bool absence)
 {
 	struct fuse_entry_param e;
 	int rc = name_lookup(mount_of(req), parent, name, &e);
 
-	if (rc)
+	if (rc == -ENOENT && absence) /* which the kernel may keep for a while, too */
+		fuse_reply_entry(req, &e);
+	else if (rc)
 		reply_result(req, rc);
 	else if (fuse_reply_entry(req, &e))
 		node_forget(mount_of(req), (struct node *)e.ino, 1);
@@ -127,7 +168,7 @@ static void reply_lookup(fuse_req_t req, struct node *parent, const char *name)
 
 void name_lookup_op(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	reply_lookup(req, node_of(req, parent), name);
+	reply_lookup(req, node_of(req, parent), name, true);
 }
 
 void name_forget(fuse_req_t req, fuse_ino_t number, uint64_t lookups)
@@ -164,7 +205,7 @@ static void reply_made(fuse_req_t req, struct node *parent, const char *name, in
 	if (rc)
 		fuse_reply_err(req, errno);
 	else
-		reply_lookup(req, parent, name);
+		reply_lookup(req, parent, name, false);
 }
 
 void name_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
@@ -203,18 +244,40 @@ void name_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t parent, const char 
 		return;
 	}
 	change_end(mount_of(req), n, &before);
-	reply_lookup(req, p, name);
+	reply_lookup(req, p, name, false);
 }
 
 /* --- removing and moving */
 
+/* The last name of a file, of which nothing has to be known but who has it open. */
+static void reply_last_unlinked(fuse_req_t req, struct node *p, const char *name,
+				const struct stat *st)
+{
+	struct mount *m = mount_of(req);
+	int rc = result(unlinkat(p->fd, name, 0));
+	struct node *n = rc ? NULL : node_find(m, st);
+
+	if (n) {
+		node_changed(n);
+		node_forget(m, n, 1);
+	}
+	if (!rc && S_ISREG(st->st_mode))
+		path_unlinked(m->cache->paths, st);
+	reply_result(req, rc);
+}
+
 static void reply_unlinked(fuse_req_t req, fuse_ino_t parent, const char *name, int flags)
 {
 	struct mount *m = mount_of(req);
-	struct node *p = node_of(req, parent), *n = flags ? NULL : named(m, p, name);
+	struct node *p = node_of(req, parent), *n;
 	struct stat before;
 	int rc;
 
+	if (!flags && !fstatat(p->fd, name, &before, AT_SYMLINK_NOFOLLOW) && before.st_nlink == 1) {
+		reply_last_unlinked(req, p, name, &before);
+		return;
+	}
+	n = flags ? NULL : named(m, p, name);
 	if (n)
 		change_begin(n, &before);
 	rc = result(unlinkat(p->fd, name, flags));
@@ -244,13 +307,18 @@ void name_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t
 	struct stat moved_before, over_before;
 	int rc;
 
-	if (moved && over && !(flags & RENAME_NOREPLACE))
+	/* so that after a crash of ours there is one or the other */
+	if (moved && over && !(flags & RENAME_NOREPLACE) && !m->lazy_replace)
 		file_write_out(m, moved);
 	if (moved)
 		change_begin(moved, &moved_before);
 	if (over)
 		change_begin(over, &over_before);
+	if (flags & RENAME_WHITEOUT) /* which is the caller's */
+		caller_begin(req);
 	rc = result(renameat2(p->fd, name, new_p->fd, new_name, flags));
+	if (flags & RENAME_WHITEOUT)
+		caller_end(req);
 	if (moved && !rc)
 		change_end(m, moved, &moved_before);
 	if (over && !rc)

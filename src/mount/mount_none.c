@@ -11,6 +11,14 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	return -ENOSYS;
 }
 
+void mount_recovered(struct mount *m, void (*fn)(void *ctx, const struct sluice_recovered *r),
+		     void *ctx)
+{
+	(void)m;
+	(void)fn;
+	(void)ctx;
+}
+
 int mount_serve(struct mount *m)
 {
 	(void)m;

@@ -33,7 +33,11 @@ static const struct {
 	STAT(device_read_bytes),  STAT(device_write_bytes),
 	STAT(device_in_flight),   STAT(write_bandwidth),
 	STAT(write_errors),       STAT(files_open),
-	STAT(files_idle),
+	STAT(files_idle),         STAT(recovered_files),
+	STAT(recovered_bytes),    STAT(aside_files),
+	STAT(aside_bytes),        STAT(dropped_files),
+	STAT(dropped_bytes),      STAT(unsafe_bytes),
+	STAT(unsafe_files),
 };
 
 char *mount_stats_json(struct mount *m)
@@ -50,6 +54,8 @@ char *mount_stats_json(struct mount *m)
 		rc |= json_object_set_new(root, rows[i].name, json_integer((json_int_t)value));
 	}
 	rc |= json_object_set_new(root, "device", json_string(s.device));
+	if (m->farewell.fd >= 0)
+		rc |= json_object_set_new(root, FAREWELL_KEY, json_string(m->farewell.name));
 	rc |= json_object_set_new(root, "reads", json_string(m->direct ? "direct" : "kernel"));
 	if (!rc)
 		text = json_dumps(root, JSON_INDENT(2));

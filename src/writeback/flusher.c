@@ -42,7 +42,7 @@ static s64 write_inode(struct wb *wb, struct wb_work *work, struct inode *inode,
 	struct tenants *ts = writeback_tenants(wb->all);
 	s64 slice, wrote;
 
-	if (!work->sync && retry_is_pausing(inode)) {
+	if (!work->sync && !retry_may_be_tried(inode)) {
 		pass.budget = 1;
 		wb_requeue(wb, inode, &pass, cutoff);
 		return 0;

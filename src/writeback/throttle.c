@@ -27,6 +27,7 @@
  * first looks, more often than a pause is long, since he looks for all; and near the limit
  * nobody goes on before those who are in line.
  */
+#include "writeback/outage.h"
 #include "writeback/pause.h"
 #include "writeback/position.h"
 #include "writeback/ratelimit.h"
@@ -88,6 +89,8 @@ struct look {
 	struct limits limits;
 	u64 started;  /* when the task came to be looked at: `now` of its first look */
 	u64 nr_dirty; /* without writeback */
+	bool failing; /* the writer's own file fails: it stands in no line */
+	int hopeless; /* ... and what it gets over the limit instead of a sleep; 0 */
 	struct position at;
 	u64 pos_ratio;
 	struct domain_look own;    /* at the domain of the tenant, if there is one */
@@ -95,9 +98,10 @@ struct look {
 	u64 by_pos_ratio;
 };
 
-static void take_look(struct wb *wb, struct look *k)
+static void take_look(struct inode *inode, struct wb *wb, struct look *k)
 {
 	struct writeback *all = wb->all;
+	u64 owed = outage_pages(all);
 	const struct policy *p = &all->policy;
 
 	k->now = world_jiffies();
@@ -110,6 +114,12 @@ static void take_look(struct wb *wb, struct look *k)
 		.strictlimit = wb->root->strict_limit,
 		.floor_in_position = p->wb_floor == WB_FLOOR_POSITION,
 	};
+	if (unlikely(owed)) {
+		k->failing = outage_concerns(inode, &k->hopeless);
+		owed = k->failing ? 0 : owed;
+		k->at.dirty -= min_u64(owed, k->at.dirty);
+		k->nr_dirty -= min_u64(owed, k->nr_dirty);
+	}
 	if (unlikely(wb->tenant != NULL))
 		tenant_look(wb, &k->at, &k->own);
 	if (trace_on())
@@ -327,7 +337,7 @@ static void wait_in_line(struct wb *wb)
 	world_sleep_jiffies(ticks);
 }
 
-enum outcome { DONE, AGAIN, WOULD_SLEEP };
+enum outcome { DONE, AGAIN, WOULD_SLEEP, HOPELESS };
 
 /* What a look above the free running ceiling led to: pages paid for in `period`, of it `pause`. */
 struct payment {
@@ -365,7 +375,7 @@ static void trace_payment(struct wb *wb, const struct look *k, const struct dirt
  */
 static bool queues(struct wb *wb, const struct look *k, const struct dirtier *t, bool waits)
 {
-	if (wb->all->policy.write_lock != WRITE_LOCK_FOLIO)
+	if (wb->all->policy.write_lock != WRITE_LOCK_FOLIO || k->failing)
 		return false;
 	return waits || t->in_line ||
 	       (k->by_pos_ratio < POSITION_ONE / LINE_MATTERS && rwsem_is_busy(&wb->line));
@@ -413,6 +423,11 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 	bool too_short = false;
 
 	note_pace(wb->all, k, p.task_ratelimit);
+	if (unlikely(k->failing)) {
+		leave_line(wb, t);
+		if (k->hopeless && waits)
+			return HOPELESS;
+	}
 	if (queues(wb, k, t, waits))
 		return nowait ? WOULD_SLEEP : queue_up(wb, k, t, &p, waits);
 	if (p.task_ratelimit) {
@@ -446,7 +461,8 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 	return waits ? AGAIN : DONE;
 }
 
-static int balance(struct wb *wb, struct dirtier *t, u64 pages_dirtied, bool nowait)
+static int balance(struct inode *inode, struct wb *wb, struct dirtier *t, u64 pages_dirtied,
+		   bool nowait)
 {
 	u64 started = world_jiffies();
 
@@ -455,7 +471,7 @@ static int balance(struct wb *wb, struct dirtier *t, u64 pages_dirtied, bool now
 		u64 interval;
 		bool free;
 
-		take_look(wb, &k);
+		take_look(inode, wb, &k);
 		if (k.nr_dirty > k.limits.bg)
 			wake_flusher(wb);
 		free = runs_free(wb, &k, &interval);
@@ -475,6 +491,8 @@ static int balance(struct wb *wb, struct dirtier *t, u64 pages_dirtied, bool now
 			return 0;
 		case WOULD_SLEEP:
 			return -EAGAIN;
+		case HOPELESS:
+			return k.hopeless;
 		case AGAIN:
 			break;
 		}
@@ -516,8 +534,9 @@ static void take_leaked(_Atomic u32 *from, struct dirtier *t, u64 limit)
 	}
 }
 
-int throttle_poll(struct wb *wb, bool nowait)
+int throttle_poll(struct inode *inode, bool nowait)
 {
+	struct wb *wb = inode->wb;
 	struct writeback *all = wb->all;
 	struct dirtier t = dirtier_self();
 	struct wb_cpu *cpu = this_cpu(all);
@@ -540,7 +559,7 @@ int throttle_poll(struct wb *wb, bool nowait)
 		take_leaked(&left_by_threads, &t, limit);
 	if (*t.nr_dirtied < limit)
 		return 0;
-	return balance(wb, &t, *t.nr_dirtied, nowait);
+	return balance(inode, wb, &t, *t.nr_dirtied, nowait);
 }
 
 void throttle_task_exit(struct writeback *all)

@@ -256,3 +256,11 @@ void trace_single_inode(struct wb *wb, const struct inode *inode, s64 to_write, 
 	}
 	PUT(wb, kind, f);
 }
+
+void trace_write_failed(struct wb *wb, const struct inode *inode, u64 offset, u64 length, int error)
+{
+	const s64 f[] = { wb->index, (s64)inode->ino, (s64)offset, (s64)length, error };
+
+	STAP_PROBE5(sluice, sluice_write_failed, f[0], f[1], f[2], f[3], f[4]);
+	PUT(wb, TRACE_WRITE_FAILED, f);
+}

@@ -16,7 +16,8 @@
 #include <sys/types.h>
 
 /*
- * kind, name, fields. The first field of most is the device (bdi), by its number in the cache.
+ * kind, name, fields. The first field of most is the device (bdi), by its number in the cache. The
+ * last event is ours, the kernel has none like it: write-out failed, of so many bytes of a file.
  * Files have numbers (ino) in the order in which the cache came to know them.
  */
 #define TRACE_EVENTS(X)                                                                            \
@@ -35,7 +36,8 @@
 	X(WRITEBACK_PAGES_WRITTEN, writeback_pages_written, "pages")                               \
 	X(WRITEBACK_QUEUE_IO, writeback_queue_io, "bdi", "older", "age", "enqueue", "reason")      \
 	X(WRITEBACK_SINGLE_INODE_START, writeback_single_inode_start, INODE_FIELDS)                \
-	X(WRITEBACK_SINGLE_INODE, writeback_single_inode, INODE_FIELDS)
+	X(WRITEBACK_SINGLE_INODE, writeback_single_inode, INODE_FIELDS)                            \
+	X(WRITE_FAILED, sluice_write_failed, "bdi", "ino", "offset", "length", "error")
 
 #define TRACE_FIELDS 14 /* most of an event */
 
@@ -123,5 +125,8 @@ void trace_pages_written(struct wb *wb, s64 pages);
 void trace_queue_io(struct wb *wb, const struct wb_work *work, u64 cutoff, u64 moved);
 void trace_single_inode(struct wb *wb, const struct inode *inode, s64 to_write, s64 wrote,
 			enum trace_kind kind);
+/* Bytes; error: a negative errno. */
+void trace_write_failed(struct wb *wb, const struct inode *inode, u64 offset, u64 length,
+			int error);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "cache/state.h"
 #include "writeback/journal.h"
+#include "writeback/outage.h"
 #include "writeback/pause.h"
 #include "writeback/position.h"
 #include "writeback/slice.h"
@@ -145,8 +146,16 @@ struct vm_limits writeback_vm(const struct writeback *all)
 struct limits writeback_limits(struct writeback *all)
 {
 	struct vm_limits vm = writeback_vm(all);
-	struct limits l = limits_of(&vm.config, cache_dirtyable_pages(all->cache), false, 0);
+	u64 avail = cache_dirtyable_pages(all->cache), owed = outage_pages(all);
+	struct limits l;
 
+	if (unlikely(owed))
+		avail -= min_u64(owed, avail - 1);
+	l = limits_of(&vm.config, avail, false, 0);
+	if (unlikely(owed) && l.thresh > avail / 2) { /* what failed must not take all memory */
+		l.thresh = max_u64(avail / 2, 1);
+		l.bg = min_u64(l.bg, l.thresh / 2);
+	}
 	atomic_store_explicit(&all->bg_thresh, l.bg, memory_order_relaxed);
 	return l;
 }
@@ -220,6 +229,7 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 	all->stats.first_pace.when_ns = WORLD_NEVER;
 	cache->owner = all;
 	cache->need_writeback = need_writeback;
+	cache->waits_in_vain = outage_fills_memory;
 	return 0;
 }
 
@@ -265,6 +275,7 @@ struct wb *wb_new(struct writeback *all, struct device *device)
 	list_init(&wb->more_io);
 	list_init(&wb->work);
 	list_init(&wb->stakes);
+	list_init(&wb->failing);
 	bandwidth_init(&wb->bw, now, 0, 0);
 	proportion_init(&wb->proportion, &all->proportions);
 	return wb;

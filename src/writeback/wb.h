@@ -89,6 +89,8 @@ struct writeback {
 	_Atomic u32 ratelimit_pages; /* per-CPU poll limit */
 	_Atomic u64 bg_thresh;       /* as last computed: a hint for statistics */
 	struct trace_slot trace;     /* who watches decisions */
+	_Atomic u32 failing;         /* files with data that could not be written; outage.c */
+	_Atomic u64 owed, owed_when; /* pages that they owe, as of that tick; likewise */
 
 	struct spinlock lock; /* protects the rest, and every wb's proportion */
 	struct hard_limit hard;
@@ -155,6 +157,8 @@ struct wb {
 	struct list_node work;     /* queued wb_works */
 	struct list_node stakes;   /* of the tenant, oldest first; see stake.c */
 	u64 stake_round;           /* the flusher's own */
+	struct list_node failing;  /* inodes with data that could not be written; see outage.c */
+	u64 last_success_ns;       /* when something last could, while any could not */
 	_Atomic u64 dirty_inodes;
 	bool start_all; /* memory is short: write about everything */
 	bool stopping;
@@ -198,10 +202,13 @@ struct inode {
 	_Atomic u64 changed_tid,
 		grown_tid; /* the journal's newest transaction with a change of it */
 	_Atomic u32 opens;
+	_Atomic u32 awaited;       /* those who wait for its pages in flight: inode_wait_pages() */
 	_Atomic u32 landings;      /* I/Os whose end is being entered here; see writeout.c */
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
+	bool littered;             /* a write that failed may have left bytes past the size on the
+				    * device; under the lock, held alone */
 	_Atomic bool sparse;       /* there may be holes below `reserved`, whose room has to be
 				    * asked for; under the lock */
 	void *owner;               /* whoever made the inode: his own */
@@ -237,6 +244,8 @@ struct inode {
 	struct list_node link;      /* dirty, io or more_io; empty when clean */
 	_Atomic u64 retry_ns;       /* write-out that nobody asked for waits until then; 0: not */
 	u64 retry_pause_ns;         /* the last pause after a failure; 0: nothing failed */
+	struct list_node failing;   /* of its wb, under wb.list_lock; see outage.c */
+	u64 failing_since_ns;       /* likewise */
 	_Atomic u32 sync_waiters;   /* parked until INODE_SYNC goes: sequence word */
 	struct list_node drop_link; /* dontcache.files; empty when not in it */
 	_Atomic u32 known_drop;     /* as known_dirty, of its place in that queue */
@@ -359,9 +368,10 @@ extern const struct mapping_ops inode_mapping_ops;
 /* Enters what a write dirtied on the account of the calling task. */
 void throttle_charge(struct writeback *all, u32 pages);
 /*
- * The poll before each step of a write: may sleep. With `nowait` -EAGAIN instead of a sleep.
+ * The poll before each step of a write to the inode: may sleep. With `nowait` -EAGAIN instead of a
+ * sleep. Over the limit, and if what the inode has dirty is beyond hope (outage.c), its error.
  */
-int throttle_poll(struct wb *wb, bool nowait);
+int throttle_poll(struct inode *inode, bool nowait);
 /* Before the first write: threads that end by themselves leave their unpaid pages to others. */
 int throttle_init(void);
 /* A task that dirtied pages ends. */
@@ -449,6 +459,8 @@ void dontcache_dequeue(struct inode *inode);
 void retry_note_failure(struct inode *inode);
 void retry_note_success(struct inode *inode);
 bool retry_is_pausing(const struct inode *inode);
+/* Whether the flusher may write the inode of its own accord. */
+bool retry_may_be_tried(const struct inode *inode);
 /* A pause is over: the flusher tries again, and then sets its alarm for those that are not. */
 bool retry_is_due(struct wb *wb);
 void retry_arm(struct wb *wb);

@@ -15,6 +15,7 @@
 #include "cache/fill.h"
 #include "cache/owner.h"
 #include "cache/state.h"
+#include "writeback/outage.h"
 #include "writeback/slice.h"
 #include "writeback/tenant.h"
 #include <errno.h>
@@ -50,13 +51,18 @@ static void write_landed(struct inode *inode, u64 first_block, u32 blocks, int e
 	u32 was;
 
 	atomic_fetch_add_explicit(&inode->landings, 1, memory_order_relaxed);
+	if (unlikely(error) && trace_on())
+		trace_write_failed(inode->wb, inode, first_block * inode->block_bytes,
+				   (u64)blocks * inode->block_bytes, error);
 	if (mapping_end_writeback(&inode->m, first_block, blocks, error))
 		dontcache_missed(inode);
 	if (!error) {
 		retry_note_success(inode);
+		outage_note_success(inode);
 	} else if (inode->wb->all->policy.errors == ERRORS_KEEP) {
 		inode_mark_dirty(inode); /* it may have left the lists as clean */
 		retry_note_failure(inode);
+		outage_note_failure(inode);
 	}
 	was = atomic_fetch_sub_explicit(&inode->landings, 1, memory_order_release);
 	if (was == (LANDINGS_AWAITED | 1)) /* *inode may be gone: as in completion_done() */
@@ -192,9 +198,10 @@ static u64 write_folio(struct builder *b, const struct pass *pass, struct folio 
 	const struct policy *p = &b->inode->wb->all->policy;
 	u64 taken = p->accounting == ACCOUNT_DEBT ? folio_dirty_pages(f) : folio_pages(f);
 	/* clean blocks go along, but not over what somebody is writing past the cache, nor into
-	 * holes that nobody has asked room for */
+	 * holes that nobody has asked room for, be they below or past the end of the file */
 	bool whole = p->writeout == WRITEOUT_FOLIO && !atomic_load(&b->inode->direct_writes) &&
-		     !atomic_load(&b->inode->sparse);
+		     !atomic_load(&b->inode->sparse) &&
+		     folio_end(f) <= div_roundup(atomic_load(&b->inode->size), PAGE_SIZE);
 	u32 n = unlikely(pass->only) ? folio_begin_writeback_of(f, pass->tenant, runs)
 				     : folio_begin_writeback(f, whole, runs);
 
@@ -361,7 +368,7 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 	pass->vote = NULL;
 }
 
-void inode_wait_pages(struct inode *inode, u64 first, u64 last)
+static void wait_pages(struct inode *inode, u64 first, u64 last)
 {
 	struct mapping *m = &inode->m;
 
@@ -384,6 +391,13 @@ void inode_wait_pages(struct inode *inode, u64 first, u64 last)
 		mapping_drop(f); /* when it landed we held it */
 		folio_unpin(m->cache, f);
 	}
+}
+
+void inode_wait_pages(struct inode *inode, u64 first, u64 last)
+{
+	atomic_fetch_add(&inode->awaited, 1);
+	wait_pages(inode, first, last);
+	atomic_fetch_sub(&inode->awaited, 1);
 }
 
 /*

@@ -29,7 +29,7 @@ def test_help_lists_every_command():
 def test_what_makes_no_sense_is_one_line_and_status_2():
     for words, complaint in ((['chekc'], 'unknown command "chekc": see ./dev help'),
                              (['check', 'all'], 'check takes no arguments: see ./dev help'),
-                             (['bench', 'a', 'b'], 'usage: ./dev bench [WORD]')):
+                             (['bench', 'a', 'b'], 'usage: ./dev bench [WORD], or mount [PART]...')):
         done = dev(*words)
         equal((done.status, done.out, done.err), (2, '', 'dev: ' + complaint + '\n'))
 

@@ -73,8 +73,9 @@ def structs():
     for name, body in re.findall(r'struct (sluice_\w+) \{(.*?)\n\};', code(), re.DOTALL):
         found[name] = [a or b for a, b in re.findall(
             r'\(\*(\w+)\)\([^;]*;|(\w+)(?:\[\w+\])?;', body)]
-    assert sorted(found) == ['sluice_event', 'sluice_loss', 'sluice_stats', 'sluice_store',
-                             'sluice_tenant_limits', 'sluice_tenant_stats'], found
+    assert sorted(found) == ['sluice_event', 'sluice_loss', 'sluice_recovered', 'sluice_stats',
+                             'sluice_store', 'sluice_tenant_limits', 'sluice_tenant_stats',
+                             'sluice_unsafe'], found
     return found
 
 
@@ -261,8 +262,8 @@ def test_programs_of_other_ages_run():
     older, more = re.subn(r'\n\t/\*[^/]*\*/\n\tint \(\*truncate\).*?\n\};', '\n};', older,
                           flags=re.DOTALL)
     equal((cut, more), (1, 1))
-    assert 'files_idle' not in older and '(*release)' not in older
-    newer, added = re.subn(r'(\tuint64_t files_idle;[^\n]*\n)', r'\1\tuint64_t unheard_of[4];\n', now)
+    assert 'unsafe_files' not in older and 'files_idle' not in older and '(*release)' not in older
+    newer, added = re.subn(r'(\tuint64_t unsafe_files;[^\n]*\n)', r'\1\tuint64_t unheard_of[4];\n', now)
     newer, more = re.subn(r'(\tvoid \(\*release\)[^\n]*\n)', r'\1\tint (*unheard_of)(void *ctx);\n',
                           newer)
     equal((added, more), (1, 1))
@@ -328,7 +329,7 @@ def test_manual_and_header_have_every_setting():
     rows = re.findall(r'MEMORY\("(\w+)"|VM\((\w+),|DEVICE\("(\w+)"|\{ "\w+", "(\w+)",', table)
     keys = [''.join('vm.' + word if at == 1 and word else word for at, word in enumerate(row))
             for row in rows]
-    assert len(keys) == 21, keys
+    assert len(keys) == 24, keys
     page = read(PAGE).split('.Sh SETTINGS')[1].split('.Sh ')[0]
     listed = [key for line in re.findall(r'^\.It Ic (.*)', page, re.MULTILINE)
               for key in line.split(' , ')]

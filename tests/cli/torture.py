@@ -33,7 +33,7 @@ def test_operations_can_be_left_out():
 def test_words_that_make_no_sense():
     refused(['torture', '--faults', 'eio,fire'],
             'sluice torture: --faults: no fault is called "fire"; there are eio, full, hang, gone, '
-            'slow, memory, power, all and none')
+            'slow, memory, power, short, death, all and none')
     refused(['torture', '--keep', '7-3'],
             'sluice torture: --keep wants numbers below 150, as 3,7-9, not "7-3"')
     refused(['torture', '--keep', '150'],

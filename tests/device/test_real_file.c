@@ -60,6 +60,7 @@ static void test_direct_is_used(void **state)
 {
 	int fd, probe = real_file(real_folder(0), O_RDWR);
 	struct device *d = real_device("auto", "1");
+	u8 *buf = real_buffer(4096);
 	struct store *s, *other;
 	char path[40];
 
@@ -69,13 +70,17 @@ static void test_direct_is_used(void **state)
 	if (fd < 0) {
 		print_message("# skip: %s takes no O_DIRECT\n", real_folder(0));
 		close(probe);
+		free(buf);
 		device_destroy(d);
 		skip();
 	}
 	close(fd);
 	assert_int_equal(store_open_fd(d, probe, &s), 0);
+	assert_true(real_says(d, "0 stores with O_DIRECT, 0 without")); /* nothing was moved yet */
+	assert_int_equal(real_transfer(s, IO_WRITE, 0, buf, 4096), 0);
 	assert_true(real_says(d, "1 stores with O_DIRECT, 0 without"));
 	assert_int_equal(store_open_fd(d, real_file(real_folder(0), O_RDWR), &other), 0);
+	assert_int_equal(real_transfer(other, IO_READ, 0, buf, 4096), 0);
 	assert_true(real_says(d, "2 stores with O_DIRECT, 0 without"));
 	store_destroy(s);
 	store_destroy(other);
@@ -83,9 +88,11 @@ static void test_direct_is_used(void **state)
 	device_destroy(d);
 	d = real_device("auto", "0");
 	assert_int_equal(store_open_fd(d, real_file(real_folder(0), O_RDWR), &s), 0);
+	assert_int_equal(real_transfer(s, IO_WRITE, 0, buf, 4096), 0);
 	assert_true(real_says(d, "0 stores with O_DIRECT, 1 without"));
 	store_destroy(s);
 	device_destroy(d);
+	free(buf);
 }
 
 /* --- ends of files --- */

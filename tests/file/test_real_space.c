@@ -228,6 +228,39 @@ static bool refuse_all(void)
 	return true;
 }
 
+/* A store that will not have the hole: what was written to the range before is not lost for it. */
+static void test_a_refused_hole_costs_nothing(void **state)
+{
+	struct backing *b = backing_new(16 * BLOCK, 64);
+	u8 buf[BLOCK];
+	struct real r;
+	struct file *f;
+
+	(void)state;
+	real_start(&r, no_paths, 16 * MIB);
+	f = open_over(&r, &all_ops, b);
+	assert_int_equal(write_bytes(f, 7, 4 * BLOCK, 4 * BLOCK), 4 * BLOCK);
+	b->write_error = -EIO; /* zeros cannot be written either */
+	assert_int_equal(file_fallocate(f, FILE_PUNCH_HOLE | FILE_KEEP_SIZE, 2 * BLOCK, 8 * BLOCK),
+			 -EIO);
+	assert_int_equal(inode_unwritten_bytes(file_inode(f)), 4 * BLOCK);
+	b->write_error = 0;
+	assert_int_equal(file_fsync(f, false), 0);
+	for (unsigned i = 4; i < 8; i++) {
+		assert_int_equal(file_pread(f, buf, BLOCK, i * BLOCK), BLOCK);
+		assert_int_equal(buf[0], 7);
+		assert_int_equal(b->bytes[i * BLOCK], 7);
+	}
+	assert_int_equal(file_fallocate(f, FILE_PUNCH_HOLE | FILE_KEEP_SIZE, 2 * BLOCK, 8 * BLOCK),
+			 0);
+	assert_int_equal(b->bytes[4 * BLOCK], 0);
+	assert_int_equal(file_pread(f, buf, BLOCK, 5 * BLOCK), BLOCK);
+	assert_int_equal(buf[0], 0);
+	drop(f);
+	real_end(&r);
+	free(b);
+}
+
 /* Between the size and what is reserved there may be a hole, too. */
 static void test_full_past_a_write_that_failed(void **state)
 {
@@ -520,6 +553,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_at_the_end),
 		cmocka_unit_test(test_full_in_a_hole),
+		cmocka_unit_test(test_a_refused_hole_costs_nothing),
 		cmocka_unit_test(test_full_past_a_write_that_failed),
 		cmocka_unit_test(test_whole_folios_and_holes),
 		cmocka_unit_test(test_nowait),

@@ -199,7 +199,7 @@ static void test_keys_can_be_listed(void **state)
 		assert_non_null(strchr(buf, '.'));
 		n++;
 	}
-	assert_int_equal(n, 21);
+	assert_int_equal(n, 24);
 	assert_null(lib_config_values(n));
 }
 

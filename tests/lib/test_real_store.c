@@ -158,6 +158,79 @@ static void test_failing_writes_keep_data_and_error(void **state)
 	bucket_free(b);
 }
 
+struct unsafe_seen {
+	uint64_t runs, bytes, first;
+	int error;
+	void *store_ctx;
+	const char *path;
+};
+
+static void see_unsafe(void *ctx, const struct sluice_unsafe *what)
+{
+	struct unsafe_seen *seen = ctx;
+
+	assert_int_equal(what->size, sizeof(*what));
+	assert_true(what->ino > 0);
+	if (!seen->runs++)
+		seen->first = what->offset;
+	seen->bytes += what->length;
+	seen->error = what->error;
+	seen->store_ctx = what->store_ctx;
+	seen->path = what->path;
+}
+
+/* Statistics, a list and an event name what could not be written: file, range and error. */
+static void test_what_is_unsafe_is_named(void **state)
+{
+	struct sluice *c = rig_cache(GIVEN("memory=16M", "vm.retry_min_ms=10000"));
+	struct bucket *b = bucket_new();
+	struct sluice_file *f = bucket_open(c, b, O_RDWR);
+	struct unsafe_seen seen = { 0 };
+	static struct sluice_event events[512];
+	unsigned failed = 0;
+	ssize_t n;
+
+	(void)state;
+	rig_write(f, 0, 100000, 1);
+	assert_int_equal(sluice_fsync(f), 0);
+	assert_int_equal(sluice_show_unsafe(c, see_unsafe, &seen), 0);
+	assert_int_equal(seen.runs, 0);
+	assert_int_equal(sluice_trace_start(c, 0), 0);
+	b->write_error = -EIO;
+	rig_write(f, 8192, 4096, 2);
+	rig_write(f, 40960, 10000, 2);
+	assert_int_equal(sluice_fsync(f), -EIO);
+	assert_int_equal(sluice_show_unsafe(c, see_unsafe, &seen), 0);
+	assert_int_equal(seen.runs, 2);
+	assert_int_equal(seen.first, 8192);
+	assert_int_equal(seen.bytes, 4096 + 12288);
+	assert_int_equal(seen.error, -EIO);
+	assert_ptr_equal(seen.store_ctx, b);
+	assert_null(seen.path);
+	assert_int_equal(rig_stats(c).unsafe_bytes, 4096 + 12288);
+	assert_int_equal(rig_stats(c).unsafe_files, 1);
+	n = sluice_trace_read(c, events, 512, NULL);
+	for (ssize_t i = 0; i < n; i++) {
+		if (strcmp(sluice_event_name(events[i].kind), "sluice_write_failed") != 0)
+			continue;
+		assert_string_equal(sluice_event_field(events[i].kind, 4), "error");
+		assert_int_equal(events[i].field[1], 1);
+		/* in whatever order the two I/Os ended */
+		assert_true(events[i].field[2] == 40960 || events[i].field[2] == 8192);
+		assert_int_equal(events[i].field[3], events[i].field[2] == 8192 ? 4096 : 12288);
+		assert_int_equal(events[i].field[4], -EIO);
+		failed++;
+	}
+	assert_int_equal(failed, 2);
+	b->write_error = 0;
+	assert_int_equal(sluice_fsync(f), 0);
+	assert_int_equal(rig_stats(c).unsafe_bytes, 0);
+	assert_int_equal(rig_stats(c).unsafe_files, 0);
+	assert_int_equal(sluice_close(f), 0);
+	assert_int_equal(sluice_destroy(c, NULL, NULL), 0);
+	bucket_free(b);
+}
+
 static void test_discarding_tells_what_goes(void **state)
 {
 	struct sluice *c = rig_cache(GIVEN("memory=16M"));
@@ -488,6 +561,7 @@ int main(void)
 		cmocka_unit_test(test_opens_of_one_ctx_are_one_file),
 		cmocka_unit_test(test_failing_reads),
 		cmocka_unit_test(test_failing_writes_keep_data_and_error),
+		cmocka_unit_test(test_what_is_unsafe_is_named),
 		cmocka_unit_test(test_discarding_tells_what_goes),
 		cmocka_unit_test(test_small_blocks_that_are_lost),
 		cmocka_unit_test(test_failing_flushes),

@@ -27,8 +27,8 @@ WORK = os.path.join(ROOT, 'build-check')
 JOBS = max(2, os.cpu_count() or 1)
 
 EVERY = re.compile('')
-# Experiments at their full size take too long in all but one build.
-SMALL = re.compile(r'^(?!.*/published_)')
+# Experiments at their full size, and other people's programs, take too long in all but one build.
+SMALL = re.compile(r'^(?!.*/(published_|mount_clients))')
 # Tests with real threads in them: only those can show thread sanitizer a race.
 THREADED = re.compile(r'^world/|/real(_|$)')
 WORLD = re.compile(r'^world/')

@@ -428,20 +428,20 @@ RIG_TEST(test_leaked_dirtying_is_paid_by_others)
 RIG_TEST(test_nowait_refuses_to_sleep)
 {
 	struct rig *r = open_stopped("linux-7.4");
+	struct inode *inode;
 	struct file *f;
-	struct wb *wb;
 	u64 began;
 
 	rig_start(r);
-	f = rig_file(rig_inode(r, 4096), 0);
-	wb = r->e->all.wb[0];
-	assert_int_equal(throttle_poll(wb, true), 0);
+	inode = rig_inode(r, 4096);
+	f = rig_file(inode, 0);
+	assert_int_equal(throttle_poll(inode, true), 0);
 	dirty(f, 0, THRESH - 200);
 	began = world_now();
 	throttle_charge(&r->e->all, 5000); /* as if it had dirtied as much unseen */
-	assert_int_equal(throttle_poll(wb, true), -EAGAIN);
+	assert_int_equal(throttle_poll(inode, true), -EAGAIN);
 	assert_int_equal(world_now(), began);
-	assert_int_equal(throttle_poll(wb, false), 0);
+	assert_int_equal(throttle_poll(inode, false), 0);
 	assert_true(world_now() > began);
 	rig_drop(f);
 	rig_close(r);

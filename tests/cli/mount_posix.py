@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""sluice mount against a plain directory, call by call: the matrix of posix_matrix.py, of which
+some cases are drawn here, and many more under SLUICE_SOAK; the scenes of posix_scenes.py; one file
+against an array of bytes (tests/mount/one_file.c)."""
+import os
+import sys
+
+import posix_matrix
+import posix_scenes
+import program
+from mount_rig import ends, kernel, rig, sh
+from program import equal
+
+SOAK = bool(os.environ.get('SLUICE_SOAK'))
+CASES = 40000 if SOAK else 300
+BYTES = 5000000 if SOAK else 1500  # operations on one file, twice
+ONE_FILE = os.path.abspath(sys.argv[2])
+
+
+def compare_matrix(options, seed, count):
+    with rig() as r:
+        child = r.serve(options)
+        os.chmod(r.folder, 0o755)
+        some = posix_matrix.cases(seed, count)
+        differ = 0
+        for wanted, found in zip(posix_matrix.run(r.plain, some), posix_matrix.run(r.mount, some)):
+            if found != wanted:
+                differ += 1
+                print('# directory: %s\n# mount:     %s' % (wanted, found))
+        equal((differ, len(some)), (0, count))
+        sh('umount', r.mount)
+        equal(ends(child), '')
+
+
+def test_each_call_on_each_kind_of_object_does_what_it_does_in_a_directory():
+    compare_matrix('memory=64M', 1, CASES)
+
+
+def test_so_it_does_without_the_kernels_cache():
+    compare_matrix('memory=64M,reads=direct', 2, CASES // 4)
+
+
+def compare_scenes(options):
+    with rig() as r:
+        child = r.serve(options)
+        os.chmod(r.folder, 0o755)
+        os.umask(0o022)
+        for scene in posix_scenes.SCENES:
+            results = [posix_scenes.result_of(scene, os.path.join(root, scene.__name__))
+                       for root in (r.plain, r.mount)]
+            equal((scene.__name__, results[1]), (scene.__name__, results[0]))
+            assert not results[0].startswith('raised'), (scene.__name__, results[0])
+        sh('umount', r.mount)
+        equal(ends(child), '')
+
+
+def test_programs_see_in_it_what_they_see_in_a_directory():
+    compare_scenes('memory=64M')
+
+
+def test_so_they_do_without_the_kernels_cache():
+    compare_scenes('memory=64M,reads=direct')
+
+
+def one_file(options, seed, *more):
+    with rig() as r:
+        small = r.mount_tmpfs(64 << 20)  # whose fsync costs nothing
+        child = r.serve(options, source=small)
+        sh(ONE_FILE, os.path.join(r.mount, 'f'), str(seed), str(BYTES), *more)
+        sh('umount', r.mount)
+        equal(ends(child), '')
+
+
+def test_one_file_is_an_array_of_bytes():
+    one_file('memory=64M', 1)
+
+
+def test_one_file_is_an_array_of_bytes_in_little_memory():
+    # where the kernel keeps nothing, only younger ones have shared mappings
+    one_file('memory=16M,reads=direct,block_bytes=512,idle_files=0', 2,
+             *([] if kernel() >= (6, 6) else ['nomap']))
+
+
+program.main(globals())
