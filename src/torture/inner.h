@@ -103,6 +103,8 @@ struct ttask {
 	bool failing; /* any file had data that could not be written then, or has */
 };
 
+#define TENANTS_MAX 4
+
 struct torture {
 	const struct torture_config *config;
 	struct torture_report *report;
@@ -110,6 +112,8 @@ struct torture {
 	struct sim_config sim;
 	struct engine_config engine_config;
 	struct engine *engine;
+	struct tenant *tenant[TENANTS_MAX]; /* or NULL; with some, a writer may sleep for his own */
+	u32 tenants;
 	u32 tasks, files, devices, working;
 	u64 capacity, op_bytes, max_memory_bytes;
 	struct disk disk[DEVICES_MAX];
@@ -142,6 +146,11 @@ struct torture {
 
 void torture_fail(struct torture *t, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
+
+/* tenants.c */
+void tenants_make(struct torture *t);
+/* The calling task acts for whom the operation is for. */
+void tenants_act(struct torture *t, const struct op *op);
 
 /* draw.c: everything that is drawn from the seed */
 void draw_machine(struct torture *t);

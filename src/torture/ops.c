@@ -513,6 +513,7 @@ void op_do(struct ttask *task, const struct op *op)
 	struct file *file = f->open[task->number][0];
 
 	op_enter(f);
+	tenants_act(task->t, op);
 	switch (op->kind) {
 	case OP_WRITE:
 		op_write(task, f, op);

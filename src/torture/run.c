@@ -146,6 +146,7 @@ static void set_up(struct torture *t)
 	if (engine_create(&t->engine_config, &t->engine))
 		torture_fail(t, "an engine cannot be made");
 	add_devices(t);
+	tenants_make(t);
 	for (u32 i = 0; i < t->files; i++)
 		add_file(t, i);
 	for (u32 i = 0; i <= t->tasks; i++) {

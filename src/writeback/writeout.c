@@ -260,12 +260,12 @@ static void estimate_start(struct wb *wb, bool only)
 {
 	const struct policy *p = &wb->all->policy;
 	/* a tenant's own flusher has pages in flight, not inodes */
-	u64 in_flight =
-		only && wb->tenant ? account_writeback(p, &wb->ledger) : wb->inodes_in_flight;
+	u64 in_flight = only && wb->tenant ? account_writeback(p, &wb->ledger) : 0;
 
 	spin_lock(&wb->bw_lock);
 	bandwidth_restart_if_idle(&wb->bw, world_jiffies(), account_dirtied(p, &wb->ledger),
-				  account_written(p, &wb->ledger), in_flight, world_hz());
+				  account_written(p, &wb->ledger),
+				  in_flight + wb->inodes_in_flight, world_hz());
 	spin_unlock(&wb->bw_lock);
 }
 
