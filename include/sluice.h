@@ -284,8 +284,9 @@ SLUICE_API int sluice_show_unsafe(struct sluice *c,
  * A tenant has dirty data of its own: its own limits, and its own writers put to sleep for them. A
  * cache may serve several, so that one who writes too fast does not make the others wait. Which
  * one a write is for: the one given to the call (sluice_pwritev_for()), else the one of the open
- * file, else the one of the thread, else nobody in particular. A tenant who is throttled has his own
- * data written, in whatever file, and nothing else (policy choice `foreign`, sluice-policies(1)).
+ * file, else the one of the thread, else nobody in particular. A tenant who is throttled has his
+ * own data written, in whatever file, and nothing else (policy choice `foreign`,
+ * sluice-policies(1)).
  */
 struct sluice_tenant;
 
@@ -302,8 +303,9 @@ struct sluice_tenant_limits {
 
 /*
  * Makes a tenant. `limits` may be NULL: zeros. The caller owns *out until sluice_tenant_close().
- * -EINVAL: no name, one of 64 bytes or more, or limits that cannot be; -EEXIST: there is one of that
- * name; -ENOSPC: there are 1,023, or of some that were closed something is left in the cache. Memory.
+ * -EINVAL: no name, one of 64 bytes or more, or limits that cannot be; -EEXIST: there is one of
+ * that name; -ENOSPC: there are 1,023, or of some that were closed something is left in the cache.
+ * Memory.
  */
 SLUICE_API int sluice_tenant_create(struct sluice *c, const char *name,
 				    const struct sluice_tenant_limits *limits,
@@ -312,8 +314,8 @@ SLUICE_API int sluice_tenant_create(struct sluice *c, const char *name,
 SLUICE_API int sluice_tenant_limit(struct sluice *c, struct sluice_tenant *t,
 				   const struct sluice_tenant_limits *limits);
 /*
- * It goes away: what is dirty is written in its time, and who acts for it acts for nobody from now on.
- * Takes some 50 ns for each file that it has dirty data in.
+ * It goes away: what is dirty is written in its time, and who acts for it acts for nobody from now
+ * on. Takes some 50 ns for each file that it has dirty data in.
  */
 SLUICE_API void sluice_tenant_close(struct sluice *c, struct sluice_tenant *t);
 
