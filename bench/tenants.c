@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * What a tenant costs that goes away: with a page dirty in each of so many files, how long its end
- * takes, for each file, and the longest step between which others can go on. In the real world, with
- * ownership of inodes as Linux has it, and of pages as ours.
+ * takes, for each file, and the longest step between which others can go on. In the real world,
+ * with ownership of inodes as Linux has it, and of pages as ours. What else runs on the CPU
+ * is in the steps: see chrt(1).
  */
 #include "bench.h"
 #include "file/tenant.h"

@@ -278,23 +278,24 @@ struct sluice_unsafe {
 SLUICE_API int sluice_show_unsafe(struct sluice *c,
 				  void (*show)(void *ctx, const struct sluice_unsafe *what),
 				  void *ctx);
+
 /* --- tenants --- */
 
 /*
  * A tenant has dirty data of its own: its own limits, and its own writers put to sleep for them. A
  * cache may serve several, so that one who writes too fast does not make the others wait. Which
  * one a write is for: the one given to the call (sluice_pwritev_for()), else the one of the open
- * file, else the one of the thread, else nobody in particular. A tenant who is throttled has his own
- * data written, in whatever file, and nothing else (policy choice `foreign`, sluice-policies(1)).
+ * file, else the one of the thread, else nobody in particular. A tenant who is throttled has his
+ * own data written, in whatever file, and nothing else (policy choice `foreign`,
+ * sluice-policies(1)).
  */
 struct sluice_tenant;
 
 /* What it may have dirty. Zeros: as much as anybody, of all memory, and no floor. */
 struct sluice_tenant_limits {
-	uint64_t size;        /* sizeof of the caller's struct */
-	uint64_t dirty_bytes; /* at least 8192, or 0: by the ratio */
-	uint64_t
-		dirty_background_bytes; /* above this it is written in the background; 0: by the ratio */
+	uint64_t size;                   /* sizeof of the caller's struct */
+	uint64_t dirty_bytes;            /* at least 8192, or 0: by the ratio */
+	uint64_t dirty_background_bytes; /* written in the background above; 0: by the ratio */
 	uint64_t memory_bytes; /* of which the ratios are; nothing is kept from the tenant */
 	uint64_t floor_bytes;  /* while it has less dirty, its writers never sleep for that */
 	uint32_t dirty_ratio;  /* percent; 0: as the cache */
@@ -303,8 +304,9 @@ struct sluice_tenant_limits {
 
 /*
  * Makes a tenant. `limits` may be NULL: zeros. The caller owns *out until sluice_tenant_close().
- * -EINVAL: no name, one of 64 bytes or more, or limits that cannot be; -EEXIST: there is one of that
- * name; -ENOSPC: there are 1,023, or of some that were closed something is left in the cache. Memory.
+ * -EINVAL: no name, one of 64 bytes or more, or limits that cannot be; -EEXIST: there is one of
+ * that name; -ENOSPC: there are 1,023, or of some that were closed something is left in the cache.
+ * Memory.
  */
 SLUICE_API int sluice_tenant_create(struct sluice *c, const char *name,
 				    const struct sluice_tenant_limits *limits,
@@ -313,8 +315,8 @@ SLUICE_API int sluice_tenant_create(struct sluice *c, const char *name,
 SLUICE_API int sluice_tenant_limit(struct sluice *c, struct sluice_tenant *t,
 				   const struct sluice_tenant_limits *limits);
 /*
- * It goes away: what is dirty is written in its time, and who acts for it acts for nobody from now on.
- * Takes some 50 ns for each file that it has dirty data in.
+ * It goes away: what is dirty is written in its time, and who acts for it acts for nobody from now
+ * on. Takes some 50 ns for each file that it has dirty data in.
  */
 SLUICE_API void sluice_tenant_close(struct sluice *c, struct sluice_tenant *t);
 

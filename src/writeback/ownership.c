@@ -168,7 +168,12 @@ static u32 id_of(const struct wb *wb)
 
 void vote_begin(struct vote *v, struct inode *inode)
 {
-	*v = (struct vote){ .id = { id_of(inode->home), inode->ownership.winner } };
+	u32 winner;
+
+	spin_lock(&inode->m.tree_lock);
+	winner = inode->ownership.winner;
+	spin_unlock(&inode->m.tree_lock);
+	*v = (struct vote){ .id = { id_of(inode->home), winner } };
 }
 
 void vote_add(struct vote *v, u32 id, u64 pages)

@@ -272,12 +272,12 @@ static void estimate_start(struct wb *wb, bool only)
 {
 	const struct policy *p = &wb->all->policy;
 	/* a tenant's own flusher has pages in flight, not inodes */
-	u64 in_flight =
-		only && wb->tenant ? account_writeback(p, &wb->ledger) : wb->inodes_in_flight;
+	u64 in_flight = only && wb->tenant ? account_writeback(p, &wb->ledger) : 0;
 
 	spin_lock(&wb->bw_lock);
 	bandwidth_restart_if_idle(&wb->bw, world_jiffies(), account_dirtied(p, &wb->ledger),
-				  account_written(p, &wb->ledger), in_flight, world_hz());
+				  account_written(p, &wb->ledger),
+				  in_flight + wb->inodes_in_flight, world_hz());
 	spin_unlock(&wb->bw_lock);
 }
 
@@ -296,16 +296,16 @@ static bool next_page(struct mapping *m, const struct pass *pass, u64 from, u64 
 }
 
 /* The same for a pass that takes one tenant's pages only. */
-static bool next_page_of(struct mapping *m, const struct pass *pass, u64 from, u64 *page)
+static bool next_page_of(struct mapping *m, u32 tenant, u64 from, u64 last, u64 *page)
 {
 	struct tenants *ts = tenants_in(m->cache);
 	bool found = false;
 
 	spin_lock(&m->tree_lock);
-	while (!found && index_next(&m->index, TAG_DIRTY, from, page) && *page <= pass->last) {
+	while (!found && index_next(&m->index, TAG_DIRTY, from, page) && *page <= last) {
 		const struct leaf *leaf = index_leaf(&m->index, *page);
-		u64 pages = owner_pages(
-			ts, leaf, leaf->tag[TAG_DIRTY] & ~0ull << *page % LEAF_PAGES, pass->tenant);
+		u64 pages = owner_pages(ts, leaf,
+					leaf->tag[TAG_DIRTY] & ~0ull << *page % LEAF_PAGES, tenant);
 
 		found = pages != 0;
 		if (found)
@@ -324,7 +324,7 @@ static bool write_range(struct builder *b, struct pass *pass, u64 *at, u64 last,
 	u64 page;
 
 	while (!stopped &&
-	       (unlikely(pass->only) ? next_page_of(&b->inode->m, pass, *at, &page)
+	       (unlikely(pass->only) ? next_page_of(&b->inode->m, pass->tenant, *at, last, &page)
 				     : next_page(&b->inode->m, pass, *at, &page)) &&
 	       page <= last) {
 		if (take_folio(b, pass, page, runs, at))

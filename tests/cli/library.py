@@ -74,7 +74,8 @@ def structs():
         found[name] = [a or b for a, b in re.findall(
             r'\(\*(\w+)\)\([^;]*;|(\w+)(?:\[\w+\])?;', body)]
     assert sorted(found) == ['sluice_event', 'sluice_loss', 'sluice_recovered', 'sluice_stats',
-                             'sluice_store'], found
+                             'sluice_store', 'sluice_tenant_limits', 'sluice_tenant_stats',
+                             'sluice_unsafe'], found
     return found
 
 

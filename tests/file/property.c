@@ -6,6 +6,7 @@
 #include "property.h"
 #include "base/bits.h"
 #include "file/inner.h"
+#include "file/tenant.h"
 #include "writeback/pause.h"
 #include <signal.h>
 #include <stdio.h>
@@ -70,6 +71,15 @@ static void describe(const struct prop *p)
 	       (unsigned long long)p->config.reserve_bytes / PAGE_SIZE, p->sim.hz, p->sim.cpus,
 	       (unsigned long long)p->config.vm.dirty_bytes,
 	       (unsigned long long)p->config.vm.dirty_background_bytes, files);
+	for (u32 i = 0; i < p->tenants; i++) {
+		struct tenant_stats t;
+
+		engine_tenant_stats(p->engine, p->tenant[i], &t);
+		printf("# tenant %s: %llu dirty, %llu in flight, background %llu, limit %llu\n",
+		       engine_tenant_name(p->tenant[i]), (unsigned long long)t.dirty,
+		       (unsigned long long)t.writeback, (unsigned long long)t.background_thresh,
+		       (unsigned long long)t.thresh);
+	}
 	for (u64 i = p->traced > PROP_TRACE ? p->traced - PROP_TRACE : 0; i < p->traced; i++)
 		printf("#   %s\n", p->trace[i % PROP_TRACE]);
 	fflush(stdout);
@@ -295,6 +305,9 @@ static void draw_policy(struct prop *p)
 		policy->writeout = (enum policy_writeout)rng_below(&p->rng, 2);
 	policy->dontcache = (enum policy_dontcache)rng_below(&p->rng, 3);
 	policy->flush_depth = (enum policy_flush_depth)rng_below(&p->rng, 2);
+	rng_init(&p->tenant_rng, p->seed);
+	policy->foreign = (enum policy_foreign)rng_below(&p->tenant_rng, 4);
+	policy->tenant_limits = (enum policy_tenant_limits)rng_below(&p->tenant_rng, 2);
 	if (prop_chance(&p->rng, 3)) {
 		snprintf(value, sizeof(value), "%u", (u32)rng_below(&p->rng, 10));
 		policy_set(policy, "max_order", value, NULL);
@@ -463,6 +476,46 @@ static void finish(struct prop *p)
 		prop_fail(p, "engine_destroy gave %d", rc);
 }
 
+/* Half of the runs have tenants, drawn with numbers of their own. */
+static void add_tenants(struct prop *p)
+{
+	struct rng *r = &p->tenant_rng;
+	u32 count = prop_chance(r, 2) ? 0 : (u32)prop_between(r, 1, PROP_TENANTS);
+	char name[16];
+
+	p->tenants = 0;
+	for (u32 i = 0; i < count; i++) {
+		struct tenant_settings s = {
+			.dirty_bytes = prop_chance(r, 3) ? 0 : prop_scaled(r, 2, 64) * PAGE_SIZE,
+			.floor_bytes = prop_chance(r, 2) ? 0 : prop_scaled(r, 1, 16) * PAGE_SIZE,
+			.memory_bytes = prop_chance(r, 2) ? 0 : prop_scaled(r, 1, 256) * PAGE_SIZE,
+		};
+
+		snprintf(name, sizeof(name), "t%u", i);
+		if (!engine_add_tenant(p->engine, name, &s, &p->tenant[p->tenants]))
+			p->tenants++;
+	}
+}
+
+void prop_act(struct prop *p)
+{
+	struct rng *r = &p->tenant_rng;
+	char name[32];
+	u32 i;
+
+	if (!p->tenants)
+		return;
+	i = (u32)rng_below(r, p->tenants + 1);
+	engine_act_for(i < p->tenants ? p->tenant[i] : NULL);
+	if (i == p->tenants || !prop_chance(r, 60))
+		return;
+	/* its place may be taken at once by another, who then is acted for */
+	snprintf(name, sizeof(name), "u%llu", (unsigned long long)rng_u64(r));
+	engine_close_tenant(p->engine, p->tenant[i]);
+	if (engine_add_tenant(p->engine, name, &(struct tenant_settings){ 0 }, &p->tenant[i]))
+		p->tenant[i] = p->tenant[--p->tenants];
+}
+
 static void first_task(void *arg)
 {
 	struct prop *p = arg;
@@ -472,6 +525,7 @@ static void first_task(void *arg)
 	if (engine_create(&p->config, &p->engine))
 		prop_fail(p, "no engine");
 	add_devices(p);
+	add_tenants(p);
 	for (u32 i = 0; i < p->files; i++)
 		add_file(p, i);
 	sim_event_init(&p->watchdog, watch);

@@ -37,6 +37,7 @@
 
 #define PROP_TASKS   8
 #define PROP_NOISE   3
+#define PROP_TENANTS 4
 #define PROP_FILES   6
 #define PROP_DEVICES 3
 #define PROP_TRACE   48
@@ -107,6 +108,9 @@ struct prop {
 	struct sim_config sim;
 	struct engine_config config;
 	struct engine *engine;
+	struct tenant *tenant[PROP_TENANTS]; /* those that could be made */
+	u32 tenants;
+	struct rng tenant_rng;
 	struct device *device[PROP_DEVICES];
 	struct prop_file file[PROP_FILES];
 	struct prop_task task[PROP_TASKS + PROP_NOISE];
@@ -133,6 +137,8 @@ void prop_fail(struct prop *p, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 void prop_trace(struct prop *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The calling task acts for a tenant drawn at random, or nobody; now and then one goes. */
+void prop_act(struct prop *p);
 /* One random operation; property_ops.c. */
 void prop_step(struct prop_task *t);
 void prop_noise_step(struct prop_task *t);

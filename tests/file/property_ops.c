@@ -527,6 +527,7 @@ void prop_step(struct prop_task *t)
 	u64 dice = rng_below(&t->rng, 1000);
 
 	t->started_ns = world_now();
+	prop_act(p);
 	if (dice < 4) {
 		op_sync_all(t);
 		return;
