@@ -661,6 +661,26 @@ def test_statistics_and_sync():
         equal(os.listxattr(r.mount), os.listxattr(r.source))
 
 
+def test_statistics_say_why_writers_waited():
+    with rig() as r:
+        r.serve('memory=16M,dirty_bytes=2M,dirty_background_bytes=1M')
+        contains(sluice('stat', r.mount).out, 'no writer has waited\n')
+        path = os.path.join(r.mount, 'f')
+        for _ in range(50):
+            write_file(path, data(4 * MIB, 1))
+            found = json.loads(sluice('stat', '--json', r.mount).out)['waits']
+            if len(found) == 16:
+                break
+        equal(len(found), 16)
+        for wait in found:
+            equal((wait['pid'], wait['why'] in ('paced', 'limit', 'line')), (os.getpid(), True))
+            assert wait['wait_ms'] >= 1 and wait['dirty_bytes'] > wait['freerun_bytes'] // 2, wait
+        assert [w['ago_ms'] for w in found] == sorted(w['ago_ms'] for w in found)
+        text = sluice('stat', r.mount).out
+        contains(text, 'why writers last waited:\n')
+        contains(text, ' s ago process %d (python3) waited ' % os.getpid())
+
+
 # --- programs
 
 WRITER = """
