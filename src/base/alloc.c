@@ -3,3 +3,4 @@
 #include "base/alloc.h"
 
 _Thread_local bool (*alloc_refuses)(void);
+_Thread_local bool (*alloc_refuses_frames)(void);

@@ -13,6 +13,14 @@
 /* Asked before each call of this thread if it is set: true refuses it. */
 extern _Thread_local bool (*alloc_refuses)(void);
 
+/* The same for frames of the arena, and descriptors of folios. */
+extern _Thread_local bool (*alloc_refuses_frames)(void);
+
+static inline bool alloc_frames_refused(void)
+{
+	return unlikely(alloc_refuses_frames != NULL) && alloc_refuses_frames();
+}
+
 static inline bool alloc_refused(void)
 {
 	return unlikely(alloc_refuses != NULL) && alloc_refuses();

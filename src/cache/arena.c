@@ -16,6 +16,7 @@
  * it is freed, or is an ordinary one again when the arena grows past it first.
  */
 #include "cache/arena.h"
+#include "base/alloc.h"
 #include "base/bits.h"
 #include <errno.h>
 
@@ -121,6 +122,8 @@ u32 arena_alloc(struct arena *a, unsigned order)
 	unsigned from;
 
 	assert(order <= ARENA_MAX_ORDER);
+	if (alloc_frames_refused())
+		return ARENA_NONE;
 	spin_lock(&a->lock);
 	usable = a->orders_free >> order << order;
 	if (!usable) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A walk over the state words of a range of blocks. Under the mapping's tree_lock. */
+/* Walking the state words of a range of blocks, for the files of this folder; see state.c. */
 #ifndef SLUICE_CACHE_CURSOR_H
 #define SLUICE_CACHE_CURSOR_H
 

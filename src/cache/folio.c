@@ -14,6 +14,7 @@
  * then park on the flags as they were; whoever ends what is waited for takes the bit
  * away, which changes the word, and wakes all.
  */
+#include "base/alloc.h"
 #include "cache/cache.h"
 #include <string.h>
 
@@ -55,6 +56,8 @@ struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order)
 {
 	struct folio *f = NULL;
 
+	if (alloc_frames_refused())
+		return NULL;
 	spin_lock(&c->table_lock);
 	if (c->table_free_count) {
 		u32 id = frameset_lowest(&c->table_free);

@@ -20,8 +20,7 @@
 #include "cache/owed.h"
 #include "cache/owner.h"
 
-	static void
-	post(struct bill *b, const struct ledger_entry *e)
+static void post(struct bill *b, const struct ledger_entry *e)
 {
 	struct mapping *m = b->m;
 
@@ -383,8 +382,8 @@ bool mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int er
 	u64 at = first_block, end = first_block + count;
 	struct cache *c = m->cache; /* the mapping may go as soon as its pages have landed */
 	struct ledger_entry e = { 0 };
-	bool missed;
 	struct bill b;
+	bool missed;
 
 	spin_lock(&m->tree_lock);
 	bill_begin(&b, m);
@@ -424,13 +423,11 @@ void folio_keep(struct folio *f)
 {
 	struct mapping *m = folio_get(f->mapping);
 	struct ledger_entry e = { 0 };
-	struct bill b;
 	s32 pages = 0;
 
 	if (!m)
 		return;
 	spin_lock(&m->tree_lock);
-	bill_begin(&b, m);
 	if (f->mapping == m && folio_is_to_drop(f)) {
 		for (u64 page = f->index; page < folio_end(f); page = round_down(page, 64) + 64) {
 			struct leaf *leaf = index_leaf(&m->index, page);
@@ -442,10 +439,8 @@ void folio_keep(struct folio *f)
 		}
 		enter_drop(f, &e, -pages, pages ? -(s32)folio_pages(f) : 0);
 		atomic_fetch_and_explicit(&f->flags, ~(u32)FOLIO_DROP, memory_order_relaxed);
-		if (pages && unlikely(b.tenants))
-			bill_folio(&b, f, NULL, &e);
-		if (pages)
-			post(&b, &e);
+		if (pages) /* tenants have no book of what is to be dropped */
+			ledger_post_all(m->books, MAPPING_BOOKS, &e, &m->cache->books_lock);
 	}
 	spin_unlock(&m->tree_lock);
 }

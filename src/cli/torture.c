@@ -20,7 +20,7 @@ static const struct option options[] = {
 	OPTION_IN(struct request, steps, NUMBER, "steps", 0, "N",
 		  "operations in each (default 150)", 1, TORTURE_STEPS_MAX),
 	OPTION(struct request, faults, TEXT, "faults", 0, "LIST",
-	       "of eio, full, hang, gone, slow, memory, power (default all)"),
+	       "of eio, full, hang, gone, slow, memory, power, short, death (default all)"),
 	OPTION_JOBS(struct request, "so many at a time (default 1)"),
 	OPTION(struct request, keep, TEXT, "keep", 0, "LIST",
 	       "do only these operations of one run, as 3,7-9"),

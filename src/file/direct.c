@@ -134,10 +134,15 @@ static int write_and_grow(struct inode *inode, const struct iovec *iov, unsigned
 	u64 old = size_now(inode);
 	int rc;
 
+	rc = inode_clear_litter(inode);
+	if (rc)
+		return rc;
 	store_set_end(inode->m.store, offset + length);
 	rc = write_past_cache(inode, iov, count, length, offset);
 	if (rc) {
 		store_set_end(inode->m.store, old);
+		inode->littered = true; /* some of it may be there */
+		inode_clear_litter(inode);
 		return rc;
 	}
 	if (offset > old)

@@ -132,6 +132,11 @@ void inode_forget_survival(struct inode *inode);
 
 /* Sets the size of an inode that is locked alone, here and for its store's tail. */
 void inode_set_size(struct inode *inode, u64 size_bytes);
+/*
+ * Before the file grows: takes away what a failed write may have left past its end, where zeros are
+ * to be. 0, or the store's error: then it must not grow. Locked alone.
+ */
+int inode_clear_litter(struct inode *inode);
 /* inode_truncate() of an inode that is locked alone. */
 int inode_resize(struct inode *inode, u64 size_bytes);
 /* From now on writes below the size, too, ask for room, if the device may be full. */

@@ -178,11 +178,25 @@ static void truncate_pages(struct inode *inode, u64 size)
 	}
 }
 
+int inode_clear_litter(struct inode *inode)
+{
+	int rc = 0;
+
+	if (likely(!inode->littered))
+		return 0;
+	/* where that cannot be cut off nothing can be done about it */
+	if (store_can_shorten(inode->m.store))
+		rc = store_truncate(inode->m.store, size_now(inode));
+	inode->littered = rc;
+	return rc;
+}
+
 /* Makes the file longer; the inode is locked alone. On an error it is as it was. */
 static int lengthen(struct inode *inode, u64 size_bytes)
 {
-	int rc = store_truncate(inode->m.store, size_bytes);
+	int rc = inode_clear_litter(inode);
 
+	rc = rc ? rc : store_truncate(inode->m.store, size_bytes);
 	if (rc)
 		return rc;
 	inode_note_holes(inode);
@@ -207,6 +221,8 @@ static int shorten(struct inode *inode, u64 size_bytes)
 		return -EOPNOTSUPP;
 	inode_promise_size(inode, size_bytes);
 	atomic_store_explicit(&inode->size, size_bytes, memory_order_release);
+	if (store_may_refuse(store)) /* what is in flight needs its room */
+		inode_wait_pages(inode, size_bytes >> PAGE_SHIFT, INDEX_MAX_PAGES - 1);
 	for (unsigned i = 0; i < 2 && !rc; i++) {
 		if (i || !store_may_refuse(store))
 			truncate_pages(inode, size_bytes);
@@ -221,6 +237,7 @@ static int shorten(struct inode *inode, u64 size_bytes)
 		atomic_store_explicit(&inode->size, old, memory_order_release);
 		return rc;
 	}
+	inode->littered = false;
 	inode->reserved = size_bytes;
 	if (!size_bytes)
 		inode->sparse = false;

@@ -15,6 +15,7 @@
 #include "cache/fill.h"
 #include "cache/owner.h"
 #include "file/hit.h"
+#include "file/tenant.h"
 #include <errno.h>
 
 #define SMALL_WRITE_FACTOR 4 /* a folio at least so many times the write is large */
@@ -231,6 +232,12 @@ static void account(struct write *w, struct folio *f, struct dirtied d)
  */
 static int reserve_step(struct write *w)
 {
+	if (unlikely(w->inode->littered) && w->position + w->bytes > size_now(w->inode)) {
+		int rc = inode_clear_litter(w->inode);
+
+		if (rc)
+			return rc;
+	}
 	for (;;) {
 		u64 end = w->position + w->bytes, less;
 		int rc = inode_reserve(w->inode, w->position, end, w->flags & FILE_IO_NOWAIT);
@@ -518,6 +525,20 @@ static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned coun
 		return write_for_thread(f, iov, count, length, offset, flags, append);
 	before = tenant_enter_word(word);
 	n = write_for_thread(f, iov, count, length, offset, flags, append);
+	tenant_restore(before);
+	return n;
+}
+
+ssize_t file_pwritev_for(struct file *f, struct tenant *t, const struct iovec *iov, unsigned count,
+			 u64 offset, unsigned flags)
+{
+	ssize_t length = buffers_length(iov, count), n;
+	u64 before;
+
+	if (length < 0 || flags & ~FILE_IO_ALL)
+		return -EINVAL;
+	before = tenant_enter(t);
+	n = write_for_thread(f, iov, count, (size_t)length, &offset, flags, false);
 	tenant_restore(before);
 	return n;
 }

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CPU_SECONDS 100 /* of one run */
+#define CPU_SECONDS 60 /* of one run */
 
 void *child_share(size_t bytes)
 {
@@ -35,7 +35,7 @@ void child_unshare(void *memory, size_t bytes)
 	munmap(memory, bytes);
 }
 
-static void limit_cpu(void)
+void child_limit_cpu(void)
 {
 	struct itimerval limit = { .it_value.tv_sec = CPU_SECONDS };
 
@@ -83,7 +83,7 @@ int child_try(const struct torture_config *c, bool quiet, struct torture_report 
 	if (pid < 0)
 		return -errno;
 	if (!pid) {
-		limit_cpu();
+		child_limit_cpu();
 		if (quiet)
 			silence();
 		torture_run(c, report);
@@ -108,7 +108,7 @@ static void run_share(const struct torture_config *config, u64 runs, unsigned jo
 	for (u64 i = number; i < runs && i <= s->stop; i += jobs) {
 		c.seed = config->seed + i;
 		s->report[number].runs = i;
-		limit_cpu();
+		child_limit_cpu();
 		torture_run(&c, &s->report[number]);
 		s->done++;
 	}

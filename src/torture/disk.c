@@ -10,39 +10,18 @@
  * Space is counted in pages over all stores of a disk, for those that are to run out of it: a
  * page costs when room is made for it, and a write that finds none made and none left is what
  * the engine has promised never to happen, so it is counted.
+ *
+ * Bytes move by real_store.c, as those of files and of a caller's own stores do: in pieces, if the
+ * disk is told to move some only, and up to the end of the file, except in stores that are as
+ * simulated ones are and take whole blocks. What else tells kinds of stores apart is in `kinds`.
  */
-#include "torture/disk.h"
 #include "base/bits.h"
-#include "device/store.h"
+#include "torture/disk_store.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SECTOR 512u
-
-/* Bytes [from, to) that were written, or with no bytes zeroed. */
-struct logged {
-	struct list_node link;
-	u64 sequence, from, to;
-	u8 *bytes;
-};
-
-struct disk_store {
-	struct store store;
-	struct disk *disk;
-	struct list_node link;
-	u64 size, bytes, pages;
-	u8 *now, *media;
-	u8 *written, *room; /* a byte for each page */
-	struct list_node log;
-};
-
-static struct disk_store *of(struct store *s)
-{
-	return container_of(s, struct disk_store, store);
-}
-
-static void forget_logged(struct logged *l)
+static void forget_logged(struct disk_logged *l)
 {
 	list_del(&l->link);
 	free(l->bytes);
@@ -50,7 +29,7 @@ static void forget_logged(struct logged *l)
 }
 
 /* Takes part of a change over, or all of it. */
-static void apply(u8 *to, const struct logged *l, u64 from, u64 end)
+void disk_apply(u8 *to, const struct disk_logged *l, u64 from, u64 end)
 {
 	from = max_u64(from, l->from);
 	end = min_u64(end, l->to);
@@ -63,35 +42,35 @@ static void apply(u8 *to, const struct logged *l, u64 from, u64 end)
 }
 
 /* A change becomes visible, and is in danger until the next flush. Takes the bytes. */
-static void enter(struct disk_store *s, u64 from, u64 to, u8 *bytes)
+void disk_enter(struct disk_store *s, u64 from, u64 to, u8 *bytes)
 {
-	struct logged *l = malloc(sizeof(*l));
+	struct disk_logged *l = malloc(sizeof(*l));
 
 	if (!l)
 		abort();
-	*l = (struct logged){
+	*l = (struct disk_logged){
 		.sequence = ++s->disk->sequence, .from = from, .to = to, .bytes = bytes
 	};
 	list_add_tail(&s->log, &l->link);
-	apply(s->now, l, from, to);
+	disk_apply(s->now, l, from, to);
 }
 
-static void give_room(struct disk_store *s, u64 first, u64 end, bool wanted)
+void disk_give_room(struct disk_store *s, u64 first, u64 end, bool wanted)
 {
 	for (u64 i = first; i < min_u64(end, s->pages); i++) {
-		if (s->room[i] && !wanted)
-			s->disk->used_pages--;
-		if (!s->room[i] && wanted)
-			s->disk->used_pages++;
+		if (!s->roomy)
+			s->disk->used_pages += (u64)wanted - s->room[i];
 		s->room[i] = wanted;
 		s->written[i] = s->written[i] && wanted;
 	}
 }
 
-static u64 room_missing(const struct disk_store *s, u64 from, u64 to)
+u64 disk_room_missing(const struct disk_store *s, u64 from, u64 to)
 {
 	u64 missing = 0, end = min_u64(div_roundup(to, PAGE_SIZE), s->pages);
 
+	if (s->roomy)
+		return 0;
 	for (u64 i = from >> PAGE_SHIFT; i < end; i++)
 		missing += !s->room[i];
 	return missing;
@@ -99,11 +78,11 @@ static u64 room_missing(const struct disk_store *s, u64 from, u64 to)
 
 static void store_end(struct store *store)
 {
-	struct disk_store *s = of(store);
+	struct disk_store *s = disk_store_of(store);
 
 	while (!list_empty(&s->log))
-		forget_logged(list_entry(s->log.next, struct logged, link));
-	give_room(s, 0, s->pages, false);
+		forget_logged(list_entry(s->log.next, struct disk_logged, link));
+	disk_give_room(s, 0, s->pages, false);
 	list_del(&s->link);
 	free(s->now);
 	free(s->media);
@@ -112,28 +91,48 @@ static void store_end(struct store *store)
 	free(s);
 }
 
-static u64 size(struct store *store)
+/* Whether a call that is no I/O is refused: an error, or 0. */
+static int refuses(const struct disk_store *s)
 {
-	return of(store)->size;
+	return s->disk->refuses ? s->disk->refuses(s->disk->ctx, s->disk) : 0;
 }
 
 static int set_size(struct store *store, u64 bytes)
 {
-	struct disk_store *s = of(store);
+	struct disk_store *s = disk_store_of(store);
+	u64 old = real_store_size(store);
 
 	if (bytes > s->bytes)
 		return -EFBIG;
-	if (bytes < s->size) {
-		enter(s, bytes, s->bytes, NULL);
-		give_room(s, div_roundup(bytes, PAGE_SIZE), s->pages, false);
+	if (bytes < old) {
+		disk_enter(s, bytes, s->bytes, NULL);
+		disk_give_room(s, div_roundup(bytes, PAGE_SIZE), s->pages, false);
 	}
-	s->size = bytes;
+	real_store_resized(&s->real, bytes);
 	return 0;
+}
+
+static int set_size_maybe(struct store *store, u64 bytes)
+{
+	int rc = refuses(disk_store_of(store));
+
+	return rc ? rc : set_size(store, bytes);
+}
+
+static bool can_not(struct store *store)
+{
+	(void)store;
+	return false;
+}
+
+static int lengthen_only(struct store *store, u64 bytes)
+{
+	return bytes < real_store_size(store) ? -EOPNOTSUPP : set_size(store, bytes);
 }
 
 static u64 next(struct store *store, u64 page, u64 end, bool written)
 {
-	struct disk_store *s = of(store);
+	struct disk_store *s = disk_store_of(store);
 
 	while (page < end && (page < s->pages && s->written[page]) != written)
 		page++;
@@ -147,103 +146,151 @@ static bool any_written(struct store *store, u64 page, u64 n)
 
 static bool has_room(struct store *store, u64 from, u64 to)
 {
-	struct disk_store *s = of(store);
+	struct disk_store *s = disk_store_of(store);
 
-	return !s->disk->room_pages || !room_missing(s, from, to);
+	return !s->disk->room_pages || !disk_room_missing(s, from, to);
 }
 
 static int reserve(struct store *store, u64 from, u64 to)
 {
-	struct disk_store *s = of(store);
+	struct disk_store *s = disk_store_of(store);
 
-	if (s->disk->used_pages + room_missing(s, from, to) > s->disk->room_pages)
+	int rc = refuses(s);
+
+	if (rc)
+		return rc;
+	if (s->disk->used_pages + disk_room_missing(s, from, to) > s->disk->room_pages)
 		return -ENOSPC;
-	give_room(s, from >> PAGE_SHIFT, div_roundup(to, PAGE_SIZE), true);
+	disk_give_room(s, from >> PAGE_SHIFT, div_roundup(to, PAGE_SIZE), true);
 	return 0;
 }
 
 static bool may_be_full(struct store *store)
 {
-	return of(store)->disk->room_pages;
+	return disk_store_of(store)->disk->room_pages;
 }
 
 static int lay_out(struct store *store, u64 bytes)
 {
-	struct disk_store *s = of(store);
+	struct disk_store *s = disk_store_of(store);
 
 	if (bytes > s->bytes)
 		return -EFBIG;
 	if (s->disk->room_pages && reserve(store, 0, bytes))
 		return -ENOSPC;
-	give_room(s, 0, div_roundup(bytes, PAGE_SIZE), true);
+	disk_give_room(s, 0, div_roundup(bytes, PAGE_SIZE), true);
 	memset(s->written, 1, div_roundup(bytes, PAGE_SIZE));
-	s->size = max_u64(s->size, bytes);
+	real_store_laid_out(&s->real, bytes);
 	return 0;
 }
 
 static int punch(struct store *store, u64 page, u64 n)
 {
-	struct disk_store *s = of(store);
+	struct disk_store *s = disk_store_of(store);
 	u64 end = min_u64(page + n, s->pages);
+	int rc = refuses(s);
 
-	if (page >= end)
-		return 0;
-	enter(s, page << PAGE_SHIFT, end << PAGE_SHIFT, NULL);
-	give_room(s, page, end, false);
+	if (rc || page >= end)
+		return rc;
+	disk_enter(s, page << PAGE_SHIFT, end << PAGE_SHIFT, NULL);
+	disk_give_room(s, page, end, false);
 	return 0;
 }
 
-/* The bytes of an I/O in one piece. */
-static u8 *gather(const struct io *io)
+/* For a store that knows no holes. */
+static int write_zeros(struct store *store, u64 page, u64 n)
 {
-	u8 *bytes = malloc(io->length_bytes);
+	struct disk_store *s = disk_store_of(store);
+	u64 from = page << PAGE_SHIFT;
+	u64 to = min_u64((page + n) << PAGE_SHIFT, real_store_size(store));
+	int rc = refuses(s);
+
+	if (!rc && from < to)
+		disk_enter(s, from, to, NULL);
+	return rc;
+}
+
+/* --- bytes */
+
+/* Copies between vectors and bytes that lie in one piece. */
+static void copy_vec(const struct iovec *vec, u8 *bytes, u64 n, bool gather)
+{
 	u64 done = 0;
+
+	for (u32 i = 0; done < n; i++) {
+		u64 here = min_u64(vec[i].iov_len, n - done);
+
+		if (gather)
+			memcpy(bytes + done, vec[i].iov_base, here);
+		else
+			memcpy(vec[i].iov_base, bytes + done, here);
+		done += here;
+	}
+}
+
+u8 *disk_gather(const struct iovec *vec, u64 n)
+{
+	u8 *bytes = malloc(n);
 
 	if (!bytes)
 		abort();
-	for (u32 i = 0; done < io->length_bytes; i++) {
-		u64 n = min_u64(io->vec[i].iov_len, io->length_bytes - done);
-
-		memcpy(bytes + done, io->vec[i].iov_base, n);
-		done += n;
-	}
+	copy_vec(vec, bytes, n, true);
 	return bytes;
 }
 
-static int write_bytes(struct disk_store *s, const struct io *io)
+/*
+ * How many of so many bytes are moved at once; or a negative errno. They end with a sector, since a
+ * sector is written or is not.
+ */
+static ssize_t to_move(struct disk *d, u64 offset, u64 length)
 {
-	u64 end = io->offset_bytes + io->length_bytes;
+	u64 n;
 
-	if (end > s->bytes)
-		return -EFBIG;
-	if (s->disk->room_pages &&
-	    s->disk->used_pages + room_missing(s, io->offset_bytes, end) > s->disk->room_pages) {
-		s->disk->overruns += io->writeback;
-		return -ENOSPC;
-	}
-	give_room(s, io->offset_bytes >> PAGE_SHIFT, div_roundup(end, PAGE_SIZE), true);
-	s->size = max_u64(s->size, end);
-	for (u64 i = io->offset_bytes >> PAGE_SHIFT; i < div_roundup(end, PAGE_SIZE); i++)
-		s->written[i] = 1;
-	if (s->disk->sabotage == SABOTAGE_WRITE && rng_below(&s->disk->rng, 4) == 0)
-		return 0;
-	enter(s, io->offset_bytes, end, gather(io));
-	return 0;
+	if (d->breaks && d->breaks_in-- == 0)
+		return d->breaks;
+	if (!d->breaks && !(d->cuts && rng_below(&d->rng, 4) == 0))
+		return (ssize_t)length;
+	if (rng_below(&d->rng, 8) == 0)
+		return -EINTR;
+	n = 1 + rng_below(&d->rng, length);
+	return (ssize_t)min_u64(round_up(offset + n, DISK_SECTOR) - offset, length);
 }
 
-static void read_bytes(const struct disk_store *s, const struct io *io)
+/* What is written at the end of a file takes the rest of its sector along, as in file systems. */
+static void enter_written(struct disk_store *s, u64 offset, u64 end, const struct iovec *vec)
 {
-	u64 done = 0;
+	u64 whole = end < real_store_size(&s->real.store) ? end : round_up(end, DISK_SECTOR);
+	u8 *bytes = calloc(1, whole - offset);
 
-	for (u32 i = 0; done < io->length_bytes; i++) {
-		u64 n = min_u64(io->vec[i].iov_len, io->length_bytes - done);
-		u64 at = io->offset_bytes + done, here = at < s->bytes ? s->bytes - at : 0;
+	if (!bytes)
+		abort();
+	copy_vec(vec, bytes, end - offset, true);
+	disk_enter(s, offset, whole, bytes);
+}
 
-		here = min_u64(here, n);
-		memcpy(io->vec[i].iov_base, s->now + min_u64(at, s->bytes), here);
-		memset((u8 *)io->vec[i].iov_base + here, 0, n - here);
-		done += n;
+static ssize_t move(struct real_store *r, enum io_op op, struct iovec *vec, unsigned count,
+		    size_t length, u64 offset)
+{
+	struct disk_store *s = container_of(r, struct disk_store, real);
+	ssize_t n = to_move(s->disk, offset, length);
+	u64 end = offset + (u64)n;
+
+	(void)count;
+	if (n < 0)
+		return n;
+	if (op == IO_READ) {
+		u64 here = offset < s->bytes ? min_u64((u64)n, s->bytes - offset) : 0;
+
+		copy_vec(vec, s->now + min_u64(offset, s->bytes), here, false);
+		return (ssize_t)here;
 	}
+	if (end > s->bytes)
+		return -EFBIG;
+	disk_give_room(s, offset >> PAGE_SHIFT, div_roundup(end, PAGE_SIZE), true);
+	memset(s->written + (offset >> PAGE_SHIFT), 1,
+	       div_roundup(end, PAGE_SIZE) - (offset >> PAGE_SHIFT));
+	enter_written(s, offset, end, vec);
+	return n;
 }
 
 static u64 sent_at(const struct disk *d, const struct io *io)
@@ -262,45 +309,69 @@ static void flush(struct disk *d, u64 sequence)
 		struct disk_store *s = list_entry(i, struct disk_store, link);
 
 		list_for_each_safe (n, after, &s->log) {
-			struct logged *l = list_entry(n, struct logged, link);
+			struct disk_logged *l = list_entry(n, struct disk_logged, link);
 
 			if (l->sequence > sequence)
 				break;
 			if (d->sabotage != SABOTAGE_FLUSH || rng_below(&d->rng, 4))
-				apply(s->media, l, l->from, l->to);
+				disk_apply(s->media, l, l->from, l->to);
 			forget_logged(l);
 		}
 	}
 }
 
+static int write_bytes(struct disk_store *s, struct io *io)
+{
+	u64 end = io->offset_bytes + real_store_write_bytes(&s->real, io);
+	u64 missing = disk_room_missing(s, io->offset_bytes, end);
+
+	/*
+	 * After a power loss there may be more than is allowed: that may be written over. One's own
+	 * store is cut off before the pages of the cache are, and may be written to meanwhile.
+	 */
+	if (s->disk->room_pages && missing && !store_may_refuse(&s->real.store) &&
+	    s->disk->used_pages + missing > s->disk->room_pages) {
+		s->disk->overruns += io->writeback;
+		return -ENOSPC;
+	}
+	if (s->disk->sabotage == SABOTAGE_WRITE && rng_below(&s->disk->rng, 4) == 0)
+		return 0;
+	return real_store_execute(&s->real.store, io);
+}
+
 static int execute(struct store *store, struct io *io)
 {
-	struct disk_store *s = of(store);
+	struct disk_store *s = disk_store_of(store);
 	int rc = 0;
 
 	if (io->op == IO_WRITE)
 		rc = write_bytes(s, io);
 	else if (io->op == IO_READ)
-		read_bytes(s, io);
+		rc = real_store_execute(store, io);
 	else
 		flush(s->disk, sent_at(s->disk, io));
+	s->disk->breaks = 0;
 	disk_over(s->disk, io);
 	return rc;
 }
 
-static const struct store_ops disk_store_ops = {
-	.destroy = store_end,
-	.size = size,
-	.truncate = set_size,
-	.any_written = any_written,
-	.next = next,
-	.lay_out = lay_out,
-	.has_room = has_room,
-	.reserve = reserve,
-	.may_be_full = may_be_full,
-	.punch = punch,
-	.execute = execute,
+static const struct real_ops real_ops = { .move = move };
+
+#define COMMON .destroy = store_end, .size = real_store_size, .lay_out = lay_out, .execute = execute
+#define ROOM   .has_room = has_room, .reserve = reserve, .may_be_full = may_be_full
+#define HOLES  .any_written = any_written, .next = next, .punch = punch
+#define SOLID  .any_written = real_store_any_written, .next = real_store_next, .punch = write_zeros
+
+static const struct store_ops kinds[] = {
+	[DISK_BLOCKS] = { COMMON, ROOM, HOLES, .truncate = set_size },
+	[DISK_FILE] = { COMMON, ROOM, HOLES, .truncate = set_size, .set_end = real_store_set_end },
+	[DISK_CUSTOM] = { COMMON, ROOM, SOLID, .truncate = set_size_maybe, .may_refuse = true,
+			  .set_end = real_store_set_end },
+	[DISK_BARE] = { COMMON, SOLID, .truncate = lengthen_only, .can_shorten = can_not,
+			.may_refuse = true, .set_end = real_store_set_end },
 };
+
+static_assert(ARRAY_SIZE(kinds) == DISK_KINDS, "a table for each kind");
 
 void disk_init(struct disk *d, struct device *device, u64 seed)
 {
@@ -309,13 +380,14 @@ void disk_init(struct disk *d, struct device *device, u64 seed)
 	rng_init(&d->rng, seed);
 }
 
-int disk_store_create(struct disk *d, u64 bytes, struct store **out)
+int disk_store_create(struct disk *d, enum disk_kind kind, u64 bytes, struct store **out)
 {
 	struct disk_store *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return -ENOMEM;
 	s->disk = d;
+	s->roomy = kind == DISK_BARE;
 	s->bytes = round_up(bytes, PAGE_SIZE);
 	s->pages = s->bytes >> PAGE_SHIFT;
 	s->now = calloc(1, s->bytes);
@@ -326,8 +398,9 @@ int disk_store_create(struct disk *d, u64 bytes, struct store **out)
 		abort();
 	list_init(&s->log);
 	list_add_tail(&d->stores, &s->link);
-	store_init(&s->store, d->device, &disk_store_ops);
-	*out = &s->store;
+	real_store_init(&s->real, d->device, &kinds[kind], &real_ops, 0);
+	s->real.max_move_bytes = 1u << 20;
+	*out = &s->real.store;
 	return 0;
 }
 
@@ -347,67 +420,4 @@ void disk_over(struct disk *d, const struct io *io)
 			d->flight[i] = d->flight[--d->flights];
 			return;
 		}
-}
-
-/* Takes over some of the sectors of a change. */
-static void tear(u8 *to, const struct logged *l, struct rng *rng)
-{
-	u64 kind = rng_below(rng, 3);
-
-	for (u64 at = round_down(l->from, SECTOR); at < l->to; at += SECTOR)
-		if (kind == 0 || (kind == 1 && rng_below(rng, 2)))
-			apply(to, l, at, at + SECTOR);
-}
-
-void disk_tear(struct disk *d, const struct io *io)
-{
-	struct disk_store *s = of(io->store);
-	u64 end = io->offset_bytes + io->length_bytes;
-	u8 *bytes;
-
-	if (end > s->bytes || room_missing(s, io->offset_bytes, end))
-		return;
-	bytes = gather(io);
-	for (u64 at = io->offset_bytes; at < end; at += SECTOR) {
-		u64 n = min_u64(SECTOR, end - at);
-		u8 *sector;
-
-		if (rng_below(&d->rng, 2) || at + n > s->size || !s->written[at >> PAGE_SHIFT])
-			continue;
-		sector = malloc(n);
-		if (!sector)
-			abort();
-		memcpy(sector, bytes + (at - io->offset_bytes), n);
-		enter(s, at, at + n, sector);
-	}
-	free(bytes);
-}
-
-void disk_image(struct store *store, struct rng *rng, bool killed, u8 *image, u64 bytes)
-{
-	struct disk_store *s = of(store);
-	struct list_node *n;
-
-	assert(bytes <= s->bytes);
-	memcpy(image, killed ? s->now : s->media, bytes);
-	if (!killed)
-		list_for_each (n, &s->log) {
-			struct logged l = *list_entry(n, struct logged, link);
-
-			if (l.from >= bytes)
-				continue;
-			l.to = min_u64(l.to, bytes);
-			tear(image, &l, rng);
-		}
-	for (u32 i = 0; i < s->disk->flights; i++) {
-		const struct io *io = s->disk->flight[i].io;
-		struct logged l = { .from = io->offset_bytes };
-
-		if (io->store != store || io->op != IO_WRITE || l.from >= bytes)
-			continue;
-		l.to = min_u64(l.from + io->length_bytes, bytes);
-		l.bytes = gather(io);
-		tear(image, &l, rng);
-		free(l.bytes);
-	}
 }

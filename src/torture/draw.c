@@ -85,7 +85,7 @@ void draw_machine(struct torture *t)
 	t->tasks = 1 + (u32)rng_below(&t->rng, TASKS_MAX);
 	t->files = 1 + (u32)rng_below(&t->rng, FILES_MAX);
 	t->devices = 1 + (u32)rng_below(&t->rng, DEVICES_MAX);
-	t->capacity = round_up(draw_scaled(&t->rng, 8 << 10, 256 << 10), PAGE_SIZE);
+	t->capacity = round_up(draw_scaled(&t->rng, 8 << 10, DISK_BYTES_MAX), PAGE_SIZE);
 	t->op_bytes = draw_scaled(&t->rng, 2 << 10, 64 << 10);
 	pages = draw_scaled(&t->rng, 64, 1024);
 	e->memory_bytes = pages * PAGE_SIZE;
@@ -100,10 +100,22 @@ void draw_machine(struct torture *t)
 	draw_vm(&t->rng, &e->vm);
 }
 
+enum disk_kind draw_kind_of_file(struct rng *r)
+{
+	static const enum disk_kind kinds[] = { DISK_BLOCKS, DISK_BLOCKS, DISK_FILE,   DISK_FILE,
+						DISK_FILE,   DISK_CUSTOM, DISK_CUSTOM, DISK_BARE };
+
+	return kinds[rng_below(r, ARRAY_SIZE(kinds))];
+}
+
 void draw_device(struct torture *t, struct device_config *c)
 {
 	static const char *const models[] = { "memory", "rate", "nvme", "ebs" };
 	u64 model = rng_below(&t->rng, 4);
+
+	/* tried again at once, what fails at once keeps the flusher busy and time standing still */
+	if (!model && !t->engine_config.vm.retry_min_ms)
+		model = 1;
 
 	device_config_init(c, models[model]);
 	c->seed = rng_u64(&t->rng);
@@ -122,7 +134,8 @@ static enum op_kind draw_kind(struct rng *r)
 		[OP_WRITE] = 90,     [OP_READ] = 60,  [OP_APPEND] = 16, [OP_TRUNCATE] = 14,
 		[OP_FALLOCATE] = 12, [OP_SEEK] = 5,   [OP_FSYNC] = 16,  [OP_SYNC_RANGE] = 6,
 		[OP_ADVISE] = 10,    [OP_BORROW] = 6, [OP_SYNC] = 3,    [OP_DROP] = 6,
-		[OP_RESIZE] = 2,     [OP_SET_VM] = 2, [OP_REOPEN] = 6,
+		[OP_RESIZE] = 2,     [OP_SET_VM] = 2, [OP_REOPEN] = 6,  [OP_FORGET] = 1,
+		[OP_TELL] = 3,
 	};
 	u64 sum = 0, dice;
 	u32 kind = 0;
@@ -188,7 +201,7 @@ static void draw_rule(struct torture *t, struct op *op)
 	struct rule *rule = &op->rule;
 
 	rule->kind = kinds[rng_below(r, ARRAY_SIZE(kinds))];
-	rule->ops = 1 + (u32)rng_below(r, 7);
+	rule->ops = 1 + (u32)rng_below(r, 15);
 	rule->device = (u32)rng_below(r, t->devices);
 	rule->one_in = draw_one_in(r, 2) ? 1 : (u32)draw_scaled(r, 1, 8);
 	rule->to = ~0ull;
@@ -198,6 +211,8 @@ static void draw_rule(struct torture *t, struct op *op)
 	}
 	rule->left = draw_one_in(r, 2) ? draw_scaled(r, 1, 8) : ~0ull;
 	rule->until_ns = draw_scaled(r, NSEC_PER_USEC, 20 * NSEC_PER_SEC);
+	if (rule->kind != TORTURE_HANG && draw_one_in(r, 6))
+		rule->until_ns = WORLD_NEVER; /* until it is healed */
 	if (!(rule->kind & t->config->faults))
 		rule->kind = 0;
 }
@@ -213,6 +228,9 @@ static void draw_harm(struct torture *t, struct op *op)
 	draw_rule(t, op);
 	if (op->kind == OP_POWER && !(t->config->faults & TORTURE_POWER))
 		op->kind = OP_HEAL;
+	op->flags = (unsigned)rng_below(&t->rng, 4);
+	if (draw_one_in(&t->rng, 30) && t->config->faults & TORTURE_DEATH)
+		op->kind = draw_one_in(&t->rng, 2) ? OP_KILL : OP_CRASH;
 }
 
 static void draw_op(struct torture *t, struct op *op)
@@ -285,9 +303,14 @@ static const char *rule_name(const struct rule *r)
 void describe_op(const struct torture *t, u32 number, char *text, size_t size)
 {
 	static const char *const names[OP_KINDS] = {
-		"write",  "read",       "append", "truncate",   "fallocate", "seek",
-		"fsync",  "sync_range", "advise", "borrow",     "sync",      "drop caches",
-		"resize", "set vm",     "reopen", "power loss", "fault",     "heal",
+		"write",      "read",        "append",
+		"truncate",   "fallocate",   "seek",
+		"fsync",      "sync_range",  "advise",
+		"borrow",     "sync",        "drop caches",
+		"resize",     "set vm",      "reopen",
+		"forget",     "tell unsafe", "power loss, looked at",
+		"power loss", "kill",        "fault",
+		"heal",
 	};
 	const struct op *op = &t->op[number];
 	const struct rule *r = &op->rule;

@@ -32,11 +32,17 @@ enum op_kind {
 	OP_RESIZE,
 	OP_SET_VM,
 	OP_REOPEN,
+	OP_FORGET,
+	OP_TELL,
 	OP_POWER, /* from here on those of the task that does harm */
+	OP_CRASH, /* the power goes, and comes back */
+	OP_KILL,  /* the process is killed, and another one begins */
 	OP_FAULT,
 	OP_HEAL,
 	OP_KINDS
 };
+
+#define RULE_CALLS 8 /* a bit of rule.ops: calls that are no I/O, as of truncation */
 
 /* How an I/O may go wrong, and for how long. */
 struct rule {
@@ -61,11 +67,15 @@ struct op {
 
 struct tfile {
 	u32 number, block_bytes, device;
+	enum disk_kind kind;
 	struct inode *inode;
 	struct model model;
 	struct rwsem lock; /* alone: who may make the file shorter or knows where it will end */
 	u32 appends;       /* under way, and the size when the first of them began */
 	u64 append_base;
+	bool forgets; /* what is not on the disk is being given up */
+	u64 cuts;     /* times that it was cut, or a hole was made, begun and ended; odd: now */
+	u64 safe_least, safe_most;       /* sizes it may come back with after a power loss */
 	struct file *open[TASKS_MAX][2]; /* [1]: direct */
 	bool sync[TASKS_MAX];
 };
@@ -88,7 +98,10 @@ struct ttask {
 	struct reading reading;
 	u8 *buf;
 	u64 injected, refused; /* when its operation began */
-	bool failing;          /* any file had data that could not be written then, or has */
+	u32 next;              /* the operation to go on with in another life */
+	bool writing;          /* in a write of the engine's: watch.c */
+	u32 watched, idle_looks;
+	bool failing; /* any file had data that could not be written then, or has */
 };
 
 struct torture {
@@ -109,6 +122,7 @@ struct torture {
 	struct rule rule[RULES_MAX];
 	struct rng fault_rng;
 	u64 jitter_ns;        /* answers are late by up to this much, all the time */
+	u64 late_ns;          /* until then I/Os are out that a fault has delayed */
 	u64 injected;         /* I/Os that failed */
 	bool lossy;           /* a write failed under errors=linux: bytes may be anything now */
 	u64 refused;          /* allocations */
@@ -117,8 +131,14 @@ struct torture {
 	u64 power_in;         /* I/Os until the disks are looked at */
 	bool strict;          /* a device is held to its own share of the limit */
 	u64 freerun[LOOKERS]; /* of the last look of a task at the limits, by its number */
-	u64 watched_step;
+	u32 refuse_what;      /* 0: allocations of memory, 1: frames and descriptors of folios */
+	u64 watched_step, moved_ns;
+	u64 quiet_ns; /* since then nothing is wrong with any device */
+	struct engine_stats seen;
 	struct sim_event watchdog;
+	bool killed;             /* when `power_in` has come, the process ends, or the power */
+	bool ends;               /* ... instead of a look at the disks */
+	struct afterlife *after; /* NULL: the run has one life */
 };
 
 void torture_fail(struct torture *t, const char *format, ...)
@@ -128,6 +148,7 @@ void torture_fail(struct torture *t, const char *format, ...)
 void draw_machine(struct torture *t);
 void draw_schedule(struct torture *t);
 void draw_device(struct torture *t, struct device_config *c);
+enum disk_kind draw_kind_of_file(struct rng *r);
 void describe_machine(struct torture *t);
 void describe_op(const struct torture *t, u32 number, char *text, size_t size);
 u64 draw_scaled(struct rng *r, u64 least, u64 most);
@@ -142,6 +163,33 @@ void faults_do(struct torture *t, const struct op *op);
 void faults_end(struct torture *t);
 /* Looks at what the disks hold, as after a power loss and after a kill. */
 void faults_power(struct torture *t);
+/* The same for one file and one image, which is left in t->image. */
+void faults_look(struct torture *t, struct tfile *f, bool killed);
+/* Something is made to go wrong at the moment. */
+bool faults_at_work(const struct torture *t);
+
+/* watch.c */
+struct trace_event;
+void watch_begin(struct torture *t);
+void watch_end(struct torture *t);
+void watch_audit(struct torture *t);
+void watch_throttle(void *ctx, const struct trace_event *e);
+void watch_unsafe(struct torture *t);
+
+/* life.c */
+/* Runs live() once, or once for each life. */
+void life_all(struct torture *t, void (*live)(struct torture *t));
+bool life_after(const struct torture *t); /* it is not the first */
+u32 life_number(const struct torture *t); /* 0, 1, ... */
+u32 life_next_op(const struct torture *t, u32 task);
+/* Gives a new store what it had at the end of the last life. */
+void life_restore(struct torture *t, struct tfile *f, struct store *store);
+/* Makes the model of a file from what its disk has, which is all there is of it. */
+void life_model(struct torture *t, struct tfile *f);
+/* Fails if a file may not come back with that size. */
+void life_check_size(struct torture *t, const struct tfile *f, u64 size);
+/* Ends this life here. */
+void life_end(struct torture *t, bool killed) __attribute__((noreturn));
 
 /* ops.c, ops_space.c */
 void op_do(struct ttask *task, const struct op *op);

@@ -12,10 +12,17 @@
  * The same rule says what a disk may hold after a power loss: it is a read that began when the
  * last fsync that succeeded began, and ends now.
  *
+ * Bytes of one sector come from one moment: of the outcomes that are right byte by byte, those are
+ * wrong that no moment has. It is enough to try the moments right before and after an operation
+ * begins or ends, since in between nothing changes; and to try them where not a single
+ * operation explains all of the sector. A sector in which the file was cut is left out: a size may
+ * reach the disk before data that was written earlier.
+ *
  * Versions go into the array when they are on the disk for certain, nothing else is under way, and
  * no version that overlaps them could be older or of the same time.
  */
 #include "torture/model.h"
+#include "base/bits.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +38,39 @@ void model_init(struct model *m, u64 capacity, u64 *clock)
 
 void model_finish(struct model *m)
 {
+	while (m->past) {
+		struct past *next = m->past->next;
+
+		free(m->past);
+		m->past = next;
+	}
 	free(m->base);
 	free(m->version);
+}
+
+void model_restart(struct model *m, const u8 *base)
+{
+	for (u32 i = 0; i < m->count; i++)
+		m->version[i].used = false;
+	m->count = 0;
+	memcpy(m->base, base, m->capacity);
+}
+
+void model_past(struct model *m, u64 from, u64 to, const u8 *bytes)
+{
+	u8 *copy = NULL;
+
+	if (bytes) {
+		struct past *p = malloc(sizeof(*p) + (to - from));
+
+		if (!p)
+			abort();
+		copy = p->bytes;
+		memcpy(copy, bytes, to - from);
+		p->next = m->past;
+		m->past = p;
+	}
+	model_end(m, model_begin(m, from, to, copy), from, to, false, false);
 }
 
 u64 model_tick(struct model *m)
@@ -207,6 +245,108 @@ u64 model_allows(struct model *m, u64 offset, const u8 *bytes, u64 n, u64 start,
 		for (; at < s.end; at++)
 			if (!may_be(m, &s, at, bytes[at - offset]))
 				return at - offset;
+	}
+	return n;
+}
+
+/* --- sectors */
+
+#define SECTOR      512u
+#define MOMENTS_MAX 256
+
+/* The byte of v (NULL: of the array) at `at`. */
+static u8 byte_of(const struct model *m, const struct version *v, u64 at)
+{
+	if (!v)
+		return m->base[at];
+	return v->bytes ? v->bytes[at - v->from] : 0;
+}
+
+/* Whether all bytes are those of v. */
+static bool explains(const struct model *m, const struct version *v, u64 at, const u8 *bytes, u64 n)
+{
+	if (v && (!v->used || v->from > at || v->to < at + n))
+		return false;
+	for (u64 i = 0; i < n; i++)
+		if (byte_of(m, v, at + i) != bytes[i])
+			return false;
+	return true;
+}
+
+/* Whether the byte may be seen at that moment. */
+static bool may_be_at(const struct model *m, u64 at, u8 byte, u64 moment)
+{
+	if (byte_of(m, NULL, at) == byte && !is_hidden(m, NULL, at, moment, false))
+		return true;
+	for (u32 i = 0; i < m->count; i++) {
+		const struct version *v = &m->version[i];
+
+		if (v->used && v->start <= moment && at >= v->from && at < v->to &&
+		    byte_of(m, v, at) == byte && !is_hidden(m, v, at, moment, false))
+			return true;
+	}
+	return false;
+}
+
+static bool all_at(const struct model *m, u64 at, const u8 *bytes, u64 n, u64 moment)
+{
+	for (u64 i = 0; i < n; i++)
+		if (!may_be_at(m, at + i, bytes[i], moment))
+			return false;
+	return true;
+}
+
+/*
+ * The moments from `start` on at which something changes in [at, at + n); 0: too many, or the file
+ * was cut there.
+ */
+static u32 moments_of(const struct model *m, u64 at, u64 n, u64 start, u64 *moment)
+{
+	u32 count = 0;
+
+	moment[count++] = start;
+	moment[count++] = *m->clock;
+	for (u32 i = 0; i < m->count; i++) {
+		const struct version *v = &m->version[i];
+
+		if (!v->used || v->from >= at + n || v->to <= at)
+			continue;
+		if (count + 3 > MOMENTS_MAX || (v->from > at && v->to == m->capacity && !v->bytes))
+			return 0;
+		if (v->start >= start)
+			moment[count++] = v->start;
+		if (v->end != MODEL_NEVER && v->end >= start)
+			moment[count++] = v->end;
+		if (v->end != MODEL_NEVER && v->end > start)
+			moment[count++] = v->end - 1;
+	}
+	return count;
+}
+
+static bool sector_is_of_one_moment(const struct model *m, u64 at, const u8 *bytes, u64 n,
+				    u64 start)
+{
+	u64 moment[MOMENTS_MAX];
+	u32 count;
+
+	if (explains(m, NULL, at, bytes, n))
+		return true;
+	for (u32 i = m->count; i-- > 0;)
+		if (explains(m, &m->version[i], at, bytes, n))
+			return true;
+	count = moments_of(m, at, n, start, moment);
+	for (u32 i = 0; i < count; i++)
+		if (all_at(m, at, bytes, n, moment[i]))
+			return true;
+	return !count;
+}
+
+u64 model_allows_sectors(struct model *m, u64 offset, const u8 *bytes, u64 n, u64 start)
+{
+	for (u64 at = offset, next; at < offset + n; at = next) {
+		next = min_u64(round_down(at, SECTOR) + SECTOR, offset + n);
+		if (!sector_is_of_one_moment(m, at, bytes + (at - offset), next - at, start))
+			return at - offset;
 	}
 	return n;
 }

@@ -17,6 +17,12 @@ struct version {
 	bool used;
 };
 
+/* Bytes that a model keeps itself. */
+struct past {
+	struct past *next;
+	u8 bytes[];
+};
+
 struct model {
 	u64 *clock; /* counts the beginnings and ends of all operations of a run */
 	u64 capacity;
@@ -24,6 +30,7 @@ struct model {
 	u64 durable;               /* what ended before is on the disk */
 	u64 size_least, size_most; /* sizes the file may have at the moment */
 	u32 active;                /* operations under way that care */
+	struct past *past;
 	struct version *version;
 	u32 count, room;
 };
@@ -31,6 +38,12 @@ struct model {
 void model_init(struct model *m, u64 capacity, u64 *clock);
 void model_finish(struct model *m);
 u64 model_tick(struct model *m);
+/*
+ * The file is what its disk holds now: `base` on the media, and then each change since, that a
+ * power loss may take, by model_past() (bytes NULL: zeros). Nothing is under way that sets bytes.
+ */
+void model_restart(struct model *m, const u8 *base);
+void model_past(struct model *m, u64 from, u64 to, const u8 *bytes);
 /* An operation begins to set a range; its number. */
 u32 model_begin(struct model *m, u64 from, u64 to, const u8 *bytes);
 /* It has ended, with [from, to) set. It may not have been set at all if `maybe`. */
@@ -42,5 +55,11 @@ void model_synced(struct model *m, u64 start);
  * or the first that it may not. With `disk` what a disk holds is asked about.
  */
 u64 model_allows(struct model *m, u64 offset, const u8 *bytes, u64 n, u64 start, bool disk);
+
+/*
+ * The same for the sectors (512 bytes) of what that has allowed: n, or where the first begins that
+ * is made of bytes of different moments.
+ */
+u64 model_allows_sectors(struct model *m, u64 offset, const u8 *bytes, u64 n, u64 start);
 
 #endif

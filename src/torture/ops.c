@@ -36,6 +36,8 @@ void op_cause(struct ttask *task, s64 rc, unsigned flags, const char *what)
 		ok = t->config->faults & TORTURE_FULL;
 	else if (rc == -EAGAIN)
 		ok = flags & FILE_IO_NOWAIT;
+	else if (rc == -EOPNOTSUPP)
+		ok = t->file[op->file].kind == DISK_BARE && op->kind == OP_TRUNCATE;
 	if (!ok)
 		torture_fail(t, "%s gave %lld without any reason", what, (long long)rc);
 }
@@ -44,6 +46,8 @@ void op_set_size(struct torture *t, struct tfile *f, u64 least, u64 most)
 {
 	f->model.size_least = least;
 	f->model.size_most = most;
+	f->safe_least = min_u64(f->safe_least, least);
+	f->safe_most = max_u64(f->safe_most, most);
 	for (u32 i = 0; i < t->tasks; i++) {
 		struct reading *r = &t->task[i].reading;
 
@@ -117,6 +121,13 @@ static void check_bytes(struct ttask *task, struct tfile *f, u64 offset, const u
 		return;
 	n = min_u64(n, wild - offset);
 	good = model_allows(&f->model, offset, bytes, n, start, false);
+	if (good == n) {
+		good = model_allows_sectors(&f->model, offset, bytes, n, start);
+		if (good < n)
+			torture_fail(task->t,
+				     "%s: the sector at %llu of file %u has bytes of two moments",
+				     what, (unsigned long long)(offset + good), f->number);
+	}
 	if (good < n)
 		torture_fail(task->t,
 			     "%s: byte %llu of file %u is %02x, which nobody has left there", what,
@@ -128,7 +139,9 @@ static void begin_reading(struct ttask *task, struct tfile *f)
 	task->reading = (struct reading){ .file = f,
 					  .least = f->model.size_least,
 					  .most = f->model.size_most,
-					  .wild = f->appends ? f->append_base : MODEL_NEVER };
+					  .wild = f->forgets   ? 0
+						  : f->appends ? f->append_base
+							       : MODEL_NEVER };
 }
 
 static void op_read(struct ttask *task, struct tfile *f, const struct op *op)
@@ -261,6 +274,9 @@ static void op_write(struct ttask *task, struct tfile *f, const struct op *op)
 	bool alone, safe;
 	ssize_t n;
 
+	/* such a store cannot be freed of what a failed write past its end has left */
+	if (f->kind == DISK_BARE)
+		o.direct = false;
 	if (o.direct) {
 		o.offset = round_down(o.offset, f->block_bytes);
 		o.length = round_down(o.length, f->block_bytes);
@@ -276,8 +292,10 @@ static void op_write(struct ttask *task, struct tfile *f, const struct op *op)
 	if (alone)
 		op_set_size(t, f, f->model.size_least,
 			    max_u64(f->model.size_least, o.offset + o.length));
+	task->writing = !safe && !o.direct;
 	n = file_pwritev(f->open[task->number][o.direct], iov,
 			 cut(&o, f, t->pool + o.value, o.length, iov), o.offset, o.flags);
+	task->writing = false;
 	wrote(task, f, &o, version, n, safe);
 	if (alone) {
 		op_set_size(t, f, f->model.size_least, f->model.size_least);
@@ -352,8 +370,10 @@ static void op_append(struct ttask *task, struct tfile *f, const struct op *op)
 	if (f->model.size_most + o.length <= f->model.capacity) {
 		start = model_tick(&f->model);
 		begin_append(t, f, o.length);
+		task->writing = !safe;
 		n = file_append(f->open[task->number][0], iov,
 				cut(&o, f, t->pool + o.value, o.length, iov), o.flags, &at);
+		task->writing = false;
 		appended(task, f, &o, start, at, n, safe);
 		if (!f->appends)
 			op_check_size(t, f);
@@ -366,25 +386,62 @@ static void op_append(struct ttask *task, struct tfile *f, const struct op *op)
 
 /* --- safety */
 
-static void op_fsync(struct ttask *task, struct tfile *f, const struct op *op)
+/*
+ * Whether all that was there when a sync began is safe when it has succeeded. Not what was given up;
+ * and data whose write-out failed and that was then cut off is nobody's error, though the cut may
+ * be lost with the power, and old data come back in place of both.
+ */
+static bool counts(const struct ttask *task, const struct tfile *f, u64 cuts)
 {
-	u64 start = model_tick(&f->model);
-	int rc = file_fsync(f->open[task->number][0], op->flags & 1);
-
-	op_cause(task, rc, 0, "fsync");
-	if (!rc || task->t->config->sabotage == SABOTAGE_FSYNC)
-		model_synced(&f->model, start);
+	return !f->forgets &&
+	       (task->injected == task->t->injected || (cuts == f->cuts && !(cuts & 1)));
 }
 
-static void op_sync(struct ttask *task)
+static void op_fsync(struct ttask *task, struct tfile *f, const struct op *op)
+{
+	u64 start = model_tick(&f->model), cuts = f->cuts;
+	int rc;
+
+	begin_reading(task, f); /* to know the sizes meanwhile */
+	rc = file_fsync(f->open[task->number][0], op->flags & 1);
+	op_cause(task, rc, 0, "fsync");
+	if ((!rc && counts(task, f, cuts)) || task->t->config->sabotage == SABOTAGE_FSYNC) {
+		model_synced(&f->model, start);
+		f->safe_least = task->reading.least;
+		f->safe_most = task->reading.most;
+	}
+	task->reading.file = NULL;
+}
+
+/* Leaves a sync with progress after so many looks at it; 0: never. */
+static int leave_after(void *ctx, u64 pages)
+{
+	u32 *looks = ctx;
+
+	(void)pages;
+	return *looks && !--*looks ? -ECANCELED : 0;
+}
+
+static void op_sync(struct ttask *task, const struct op *op)
 {
 	struct torture *t = task->t;
-	u64 start = ++t->clock;
-	int rc = engine_sync(t->engine);
+	u64 start = ++t->clock, cuts[FILES_MAX];
+	u32 looks = op->flags / 2;
+	int rc;
 
+	for (u32 i = 0; i < t->files; i++)
+		cuts[i] = t->file[i].cuts;
+
+	if (op->flags & 1)
+		rc = engine_sync_progress(t->engine, leave_after, &looks);
+	else
+		rc = engine_sync(t->engine);
+	if (rc == -ECANCELED)
+		return;
 	op_cause(task, rc, 0, "sync");
 	for (u32 i = 0; !rc && i < t->files; i++)
-		model_synced(&t->file[i].model, start);
+		if (counts(task, &t->file[i], cuts[i]))
+			model_synced(&t->file[i].model, start);
 }
 
 void op_open(struct torture *t, struct tfile *f, u32 task, bool sync)
@@ -430,13 +487,41 @@ static void op_resize(struct ttask *task, const struct op *op)
 
 static void op_set_vm(struct ttask *task, const struct op *op)
 {
+	struct bdi_settings bdi;
 	struct vm_settings vm;
 
+	bdi_settings_init(&bdi);
+	bdi.read_ahead_kb = 4u << op->flags;
+	bdi.min_ratio = (u32)(op->value % 3 * BDI_RATIO_ALL / 8);
+	bdi.max_ratio = (u32)(BDI_RATIO_ALL / (1 + op->value % 4));
+	if (op->flags & 2 &&
+	    engine_set_bdi(task->t->engine, (u32)op->value % task->t->devices, &bdi))
+		torture_fail(task->t, "the part of a device that is right was refused");
 	engine_vm(task->t->engine, &vm);
 	vm.dirty_bytes = (2 + op->value % 128) * PAGE_SIZE;
 	vm.dirty_background_bytes = op->flags & 1 ? vm.dirty_bytes / 2 : PAGE_SIZE;
 	if (engine_set_vm(task->t->engine, &vm))
 		torture_fail(task->t, "limits that are right were refused");
+}
+
+/* All that is not on the disk goes: the file is what the disk has. */
+static void op_forget(struct ttask *task, struct tfile *f)
+{
+	struct torture *t = task->t;
+
+	rwsem_lock(&f->lock);
+	/* who reads meanwhile may see what is there, or what goes */
+	f->forgets = true;
+	for (u32 i = 0; i < t->tasks; i++)
+		if (t->task[i].reading.file == f)
+			t->task[i].reading.wild = 0;
+	op_cause(task, inode_forget(f->inode), 0, "forget");
+	f->forgets = false;
+	faults_look(t, f, true);
+	life_check_size(t, f, inode_size(f->inode));
+	life_model(t, f);
+	op_check_size(t, f);
+	rwsem_unlock(&f->lock);
 }
 
 void op_do(struct ttask *task, const struct op *op)
@@ -471,7 +556,7 @@ void op_do(struct ttask *task, const struct op *op)
 			 "advise");
 		break;
 	case OP_SYNC:
-		op_sync(task);
+		op_sync(task, op);
 		break;
 	case OP_DROP:
 		engine_drop_caches(task->t->engine);
@@ -481,6 +566,12 @@ void op_do(struct ttask *task, const struct op *op)
 		break;
 	case OP_SET_VM:
 		op_set_vm(task, op);
+		break;
+	case OP_FORGET:
+		op_forget(task, f);
+		break;
+	case OP_TELL:
+		watch_unsafe(task->t);
 		break;
 	case OP_REOPEN:
 		op_reopen(task, f, op);

@@ -14,8 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WATCH_NS (2000 * NSEC_PER_SEC) /* so long nothing ends only if something is stuck */
-
 /* The operation that fails, and with it those under way. */
 static void tell_operations(struct torture *t)
 {
@@ -48,49 +46,6 @@ void torture_fail(struct torture *t, const char *format, ...)
 	_exit(1);
 }
 
-/* --- checks of the whole */
-
-static void audit(struct torture *t)
-{
-	struct engine_stats stats;
-	char why[256];
-
-	if (!engine_audit(t->engine, why, sizeof(why)))
-		torture_fail(t, "the books are wrong: %s", why);
-	engine_stats(t->engine, &stats);
-	if (stats.cached > t->engine_config.max_memory_bytes / PAGE_SIZE)
-		torture_fail(t, "%llu pages cached", (unsigned long long)stats.cached);
-	for (u32 i = 0; i < t->devices; i++)
-		if (t->disk[i].overruns)
-			torture_fail(t, "the device was full when accepted data was written");
-}
-
-/* Nobody sleeps for dirty memory while there is little of it. */
-static void look_at_throttle(void *ctx, const struct trace_event *e)
-{
-	struct torture *t = ctx;
-	u64 *freerun = &t->freerun[e->thread % LOOKERS];
-	s64 dirty = e->field[3], pause = e->field[11];
-
-	if (e->kind == TRACE_GLOBAL_DIRTY_STATE)
-		*freerun = (u64)(e->field[2] + e->field[3]) / 2;
-	if (e->kind == TRACE_BALANCE_DIRTY_PAGES && pause > 0 && !t->strict &&
-	    (u64)dirty <= *freerun)
-		torture_fail(t, "a writer sleeps with %lld pages dirty, though up to %llu are free",
-			     (long long)dirty, (unsigned long long)*freerun);
-}
-
-static void watch(struct sim_event *e)
-{
-	struct torture *t = container_of(e, struct torture, watchdog);
-
-	if (t->report->step == t->watched_step)
-		torture_fail(t, "stuck: no operation began in %llu s",
-			     (unsigned long long)(WATCH_NS / NSEC_PER_SEC));
-	t->watched_step = t->report->step;
-	sim_event_at(e, world_now() + WATCH_NS);
-}
-
 /* --- tasks */
 
 static void begin_op(struct ttask *task, u32 number)
@@ -101,6 +56,7 @@ static void begin_op(struct ttask *task, u32 number)
 
 	t->report->step++;
 	task->op = number;
+	task->next = number + 1;
 	task->busy = true;
 	task->injected = t->injected;
 	task->refused = t->refused;
@@ -116,7 +72,7 @@ static void work(void *arg)
 	struct torture *t = task->t;
 
 	task->id = world_task_id();
-	for (u32 i = 0; i < t->config->steps; i++) {
+	for (u32 i = task->next; i < t->config->steps; i++) {
 		const struct op *op = &t->op[i];
 
 		if (op->task != task->number || (t->config->keep && !t->config->keep[i]))
@@ -130,7 +86,7 @@ static void work(void *arg)
 		}
 		op_do(task, op);
 		task->busy = false;
-		audit(t);
+		watch_audit(t);
 		world_breathe();
 	}
 	engine_task_exit(t->engine);
@@ -153,7 +109,8 @@ static void add_devices(struct torture *t)
 		draw_device(t, &c);
 		if (device_create(&c, &device))
 			torture_fail(t, "a device cannot be made");
-		disk_init(&t->disk[i], device, t->config->seed ^ (i + 0xd15c));
+		disk_init(&t->disk[i], device,
+			  t->config->seed ^ (i + 0xd15c + 0x100 * life_number(t)));
 		if (draw_one_in(&t->rng, 3) && t->config->faults & TORTURE_FULL)
 			t->disk[i].room_pages = 1 + rng_below(&t->rng, pages * t->files);
 		faults_attach(t, i);
@@ -171,11 +128,15 @@ static void add_file(struct torture *t, u32 number)
 	f->number = number;
 	f->block_bytes = 512u << rng_below(&t->rng, 4);
 	f->device = (u32)rng_below(&t->rng, t->devices);
+	f->kind = draw_kind_of_file(&t->rng);
 	rwsem_init(&f->lock, RANK_NONE);
 	model_init(&f->model, t->capacity, &t->clock);
-	if (disk_store_create(&t->disk[f->device], t->capacity, &store) ||
-	    inode_create_on(t->engine, f->device, f->block_bytes, store, &f->inode))
+	if (disk_store_create(&t->disk[f->device], f->kind, t->capacity, &store))
+		torture_fail(t, "no memory for a file");
+	life_restore(t, f, store);
+	if (inode_create_on(t->engine, f->device, f->block_bytes, store, &f->inode))
 		torture_fail(t, "a file cannot be made");
+	life_model(t, f);
 	for (u32 i = 0; i < t->tasks; i++)
 		op_open(t, f, i, draw_one_in(&t->rng, 6));
 }
@@ -184,17 +145,16 @@ static void set_up(struct torture *t)
 {
 	if (engine_create(&t->engine_config, &t->engine))
 		torture_fail(t, "an engine cannot be made");
-	if (trace_start_sink(&engine_writeback(t->engine)->trace, look_at_throttle, t))
-		torture_fail(t, "the throttle cannot be watched");
 	add_devices(t);
 	for (u32 i = 0; i < t->files; i++)
 		add_file(t, i);
 	for (u32 i = 0; i <= t->tasks; i++) {
-		t->task[i] = (struct ttask){ .t = t, .number = i, .buf = malloc(t->op_bytes) };
+		t->task[i] = (struct ttask){
+			.t = t, .number = i, .next = life_next_op(t, i), .buf = malloc(t->op_bytes)
+		};
 		t->task[i].reading.wild = MODEL_NEVER;
 	}
-	sim_event_init(&t->watchdog, watch);
-	sim_event_at(&t->watchdog, WATCH_NS);
+	watch_begin(t);
 }
 
 /* --- the end */
@@ -242,7 +202,7 @@ static void look_at_all(struct torture *t)
 	engine_drop_caches(t->engine);
 	for (u32 i = 0; i < t->files; i++)
 		op_check_whole(last, &t->file[i]);
-	audit(t);
+	watch_audit(t);
 }
 
 static void take_down(struct torture *t)
@@ -254,7 +214,7 @@ static void take_down(struct torture *t)
 		}
 		model_finish(&t->file[i].model);
 	}
-	sim_event_cancel(&t->watchdog);
+	watch_end(t);
 	if (draw_one_in(&t->rng, 4))
 		engine_discard(t->engine);
 	else if (engine_destroy(t->engine) && !t->lossy)
@@ -304,11 +264,23 @@ static u8 *random_bytes(u64 seed)
 	return pool;
 }
 
+static void live(struct torture *t)
+{
+	struct world *w = sim_create(&t->sim);
+	char why[256] = "";
+
+	if (!w)
+		abort();
+	rng_init(&t->fault_rng, t->config->seed ^ (0xfa017 + life_number(t)));
+	if (sim_run(w, first_task, t, why, sizeof(why)))
+		torture_fail(t, "tasks wait for ever: %s", why);
+	sim_destroy(w);
+	alloc_refuses = alloc_refuses_frames = NULL;
+}
+
 void torture_run(const struct torture_config *c, struct torture_report *report)
 {
 	struct torture *t = calloc(1, sizeof(*t));
-	char why[256] = "";
-	struct world *w;
 
 	if (!t)
 		abort();
@@ -318,19 +290,14 @@ void torture_run(const struct torture_config *c, struct torture_report *report)
 	report->ops = c->steps;
 	report->step = 0;
 	rng_init(&t->rng, c->seed);
-	rng_init(&t->fault_rng, c->seed ^ 0xfa017);
 	draw_machine(t);
 	draw_schedule(t);
 	describe_machine(t);
 	t->pool = random_bytes(c->seed);
 	t->image = malloc(t->capacity);
-	w = sim_create(&t->sim);
-	if (!w || !t->image)
+	if (!t->image)
 		abort();
-	if (sim_run(w, first_task, t, why, sizeof(why)))
-		torture_fail(t, "tasks wait for ever: %s", why);
-	sim_destroy(w);
-	alloc_refuses = NULL;
+	life_all(t, live);
 	free(t->pool);
 	free(t->image);
 	free(t->op);
@@ -343,9 +310,17 @@ int torture_faults_parse(const char *text, u32 *faults, struct err *e)
 		const char *name;
 		u32 bits;
 	} names[] = {
-		{ "eio", TORTURE_EIO },     { "full", TORTURE_FULL }, { "hang", TORTURE_HANG },
-		{ "gone", TORTURE_GONE },   { "slow", TORTURE_SLOW }, { "memory", TORTURE_MEMORY },
-		{ "power", TORTURE_POWER }, { "all", TORTURE_ALL },   { "none", 0 }
+		{ "eio", TORTURE_EIO },
+		{ "full", TORTURE_FULL },
+		{ "hang", TORTURE_HANG },
+		{ "gone", TORTURE_GONE },
+		{ "slow", TORTURE_SLOW },
+		{ "memory", TORTURE_MEMORY },
+		{ "power", TORTURE_POWER },
+		{ "short", TORTURE_SHORT },
+		{ "death", TORTURE_DEATH },
+		{ "all", TORTURE_ALL },
+		{ "none", 0 },
 	};
 
 	*faults = 0;
@@ -358,7 +333,7 @@ int torture_faults_parse(const char *text, u32 *faults, struct err *e)
 		if (i == ARRAY_SIZE(names))
 			return err_set(e, NULL, 0,
 				       "no fault is called \"%.*s\"; there are eio, full, hang, "
-				       "gone, slow, memory, power, all and none",
+				       "gone, slow, memory, power, short, death, all and none",
 				       (int)n, text);
 		*faults |= names[i].bits;
 		if (!text[n])

@@ -21,7 +21,9 @@ enum torture_fault {
 	TORTURE_SLOW = 16,   /* answers come late and out of order */
 	TORTURE_MEMORY = 32, /* allocations are refused */
 	TORTURE_POWER = 64,  /* what is on the disks is looked at as after a power loss or a kill */
-	TORTURE_ALL = 127
+	TORTURE_SHORT = 128, /* transfers move less than they are asked to */
+	TORTURE_DEATH = 256, /* the power goes, or the process is killed, and the run goes on */
+	TORTURE_ALL = 511
 };
 
 /* What a run is made to do wrong, to show that it is noticed. */

@@ -58,6 +58,17 @@ bool retry_is_pausing(const struct inode *inode)
 	return atomic_load_explicit(&inode->retry_ns, memory_order_relaxed) > world_now();
 }
 
+/*
+ * What fails, and is sent again the moment that it lands, would be in flight for ever to those who
+ * wait for it: so not while any do. Called with the list_lock held.
+ */
+bool retry_may_be_tried(const struct inode *inode)
+{
+	if (retry_is_pausing(inode))
+		return false;
+	return list_empty(&inode->failing) || !atomic_load(&inode->awaited);
+}
+
 bool retry_is_due(struct wb *wb)
 {
 	bool due;

@@ -270,6 +270,7 @@ struct wb *wb_new(struct writeback *all, struct device *device)
 	spin_init(&wb->bw_lock, RANK_BANDWIDTH);
 	rwsem_init(&wb->line, RANK_THROTTLE);
 	dontcache_init(&wb->dontcache);
+	depth_init(&wb->depth);
 	list_init(&wb->dirty);
 	list_init(&wb->io);
 	list_init(&wb->more_io);

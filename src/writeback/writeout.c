@@ -28,7 +28,8 @@ struct write_io {
 	struct inode *inode;
 	u64 first_block;
 	u32 blocks, segments, folios;
-	u32 drop_pages;     /* of policy dontcache=own */
+	u32 drop_pages;     /* of dontcache=own */
+	u32 paced_bytes;    /* of flush_depth=adaptive */
 	struct iovec vec[]; /* [IO_MAX_SEGMENTS] in a cache with contents */
 };
 
@@ -37,6 +38,7 @@ struct builder {
 	struct inode *inode;
 	struct write_io *pending;
 	bool background, sync, contents, drop;
+	bool paced;     /* how much is in flight is for depth.c to say */
 	u64 last_folio; /* index of the folio of the last run, to count folios */
 };
 
@@ -88,6 +90,8 @@ static void write_end(struct io *io, int error)
 	write_landed(w->inode, w->first_block, w->blocks, error);
 	if (w->drop_pages)
 		dontcache_landed(wb, w->drop_pages);
+	if (w->paced_bytes)
+		depth_leave(wb, w->paced_bytes);
 	free(w);
 	cache_io_end(c);
 }
@@ -106,6 +110,11 @@ static void submit_pending(struct builder *b)
 	if (b->drop) {
 		w->drop_pages = (u32)div_roundup(w->io.length_bytes, PAGE_SIZE);
 		dontcache_launched(b->inode->wb, w->drop_pages);
+	}
+	if (b->paced) {
+		w->paced_bytes = w->io.length_bytes;
+		depth_enter(b->inode->wb, w->paced_bytes,
+			    b->drop ? dontcache_in_flight_max(b->inode->wb) : ~0ull);
 	}
 	cache_io_begin(b->inode->m.cache);
 	device_submit(store_device(store), &w->io);
@@ -136,7 +145,8 @@ static bool continues(const struct builder *b, const struct folio *f, struct blo
 	const struct write_io *w = b->pending;
 
 	return w && w->first_block + w->blocks == run.first && w->segments < IO_MAX_SEGMENTS &&
-	       (w->folios < IO_MAX_FOLIOS || b->last_folio == f->index);
+	       (w->folios < IO_MAX_FOLIOS || b->last_folio == f->index) &&
+	       !(b->paced && w->blocks * b->inode->block_bytes >= DEPTH_IO_BYTES);
 }
 
 static struct write_io *start_io(struct builder *b, struct block_run run)
@@ -149,7 +159,7 @@ static struct write_io *start_io(struct builder *b, struct block_run run)
 	*w = (struct write_io){ .io = { .store = b->inode->m.store,
 					.offset_bytes = run.first * b->inode->block_bytes,
 					.op = IO_WRITE,
-					.writeback = true,
+					.writeback = !b->paced, /* then wbt has no say */
 					.background = b->background,
 					.sync = b->sync,
 					.end = write_end },
@@ -198,9 +208,10 @@ static u64 write_folio(struct builder *b, const struct pass *pass, struct folio 
 	const struct policy *p = &b->inode->wb->all->policy;
 	u64 taken = p->accounting == ACCOUNT_DEBT ? folio_dirty_pages(f) : folio_pages(f);
 	/* clean blocks go along, but not over what somebody is writing past the cache, nor into
-	 * holes that nobody has asked room for */
+	 * holes that nobody has asked room for, be they below or past the end of the file */
 	bool whole = p->writeout == WRITEOUT_FOLIO && !atomic_load(&b->inode->direct_writes) &&
-		     !atomic_load(&b->inode->sparse);
+		     !atomic_load(&b->inode->sparse) &&
+		     folio_end(f) <= div_roundup(atomic_load(&b->inode->size), PAGE_SIZE);
 	u32 n = unlikely(pass->only) ? folio_begin_writeback_of(f, pass->tenant, runs)
 				     : folio_begin_writeback(f, whole, runs);
 
@@ -329,6 +340,8 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 			     .background = pass->background,
 			     .sync = pass->sync,
 			     .drop = pass->drop,
+			     .paced = pass->paced &&
+				      inode->wb->all->policy.flush_depth == FLUSH_DEPTH_ADAPTIVE,
 			     .contents = m->cache->config.contents };
 	u64 start = pass->cyclic ? m->write_cursor : pass->first, at = start;
 	u64 last = pass->cyclic ? INDEX_MAX_PAGES - 1 : pass->last;
@@ -336,8 +349,11 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 	struct vote vote;
 	bool stopped;
 
-	if (!pass->sync && device_is_congested(inode->wb->device))
-		return; /* what is left to write stays dirty, and the slice unused */
+	if (!pass->sync && device_is_congested(inode->wb->device)) {
+		pass->missed = true; /* what is left to write stays dirty, and the slice unused */
+		pass->stopped_at = at;
+		return;
+	}
 	if (!pass->wb)
 		pass->wb = inode->home;
 	if (unlikely(ts != NULL) && !ts->by_page) {
@@ -355,16 +371,16 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 	submit_pending(&b);
 	if (pass->cyclic)
 		m->write_cursor = stopped ? at : 0;
+	pass->stopped_at = at;
 	if (pass->drop)
 		pass->first = stopped ? at : 0;
-	pass->stopped_at = at;
 	wb_update_bandwidth(pass->wb);
 	if (unlikely(pass->vote != NULL))
 		vote_end(pass->vote, inode);
 	pass->vote = NULL;
 }
 
-void inode_wait_pages(struct inode *inode, u64 first, u64 last)
+static void wait_pages(struct inode *inode, u64 first, u64 last)
 {
 	struct mapping *m = &inode->m;
 
@@ -387,6 +403,13 @@ void inode_wait_pages(struct inode *inode, u64 first, u64 last)
 		mapping_drop(f); /* when it landed we held it */
 		folio_unpin(m->cache, f);
 	}
+}
+
+void inode_wait_pages(struct inode *inode, u64 first, u64 last)
+{
+	atomic_fetch_add(&inode->awaited, 1);
+	wait_pages(inode, first, last);
+	atomic_fetch_sub(&inode->awaited, 1);
 }
 
 /*

@@ -5,7 +5,7 @@ import os
 import program
 from program import contains, equal, refused, sluice
 
-RUNS = 100000 if 'SLUICE_SOAK' in os.environ else 2000
+RUNS = 1000000 if 'SLUICE_SOAK' in os.environ else 2000
 
 
 def test_nothing_is_wrong():
@@ -33,7 +33,7 @@ def test_operations_can_be_left_out():
 def test_words_that_make_no_sense():
     refused(['torture', '--faults', 'eio,fire'],
             'sluice torture: --faults: no fault is called "fire"; there are eio, full, hang, gone, '
-            'slow, memory, power, all and none')
+            'slow, memory, power, short, death, all and none')
     refused(['torture', '--keep', '7-3'],
             'sluice torture: --keep wants numbers below 150, as 3,7-9, not "7-3"')
     refused(['torture', '--keep', '150'],

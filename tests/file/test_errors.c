@@ -169,6 +169,36 @@ static void test_pauses_grow_and_are_bounded(void **state)
 	run("sluice", ERRORS_KEEP, pauses);
 }
 
+/* Without a pause: who waits for what fails does not wait for each new attempt, too. */
+static void no_pause(struct rig *r)
+{
+	struct vm_settings vm;
+	u64 start;
+
+	engine_vm(r->engine, &vm);
+	vm.retry_min_ms = 0;
+	vm.dirty_bytes = 64 * PAGE_SIZE;
+	vm.dirty_background_bytes = PAGE_SIZE;
+	assert_int_equal(engine_set_vm(r->engine, &vm), 0);
+	r->fail_writes = true;
+	for (unsigned i = 0; i < 32; i += 2)
+		rig_write(r, 1, i * PAGE_SIZE, PAGE_SIZE);
+	rig_sleep(RIG_IO_NS / 2);
+	start = world_now();
+	assert_int_equal(file_fsync(r->file, false), -EIO);
+	assert_in_range(world_now() - start, 0, 100 * RIG_IO_NS);
+	assert_int_equal(engine_sync(r->engine), -EIO);
+	assert_in_range(world_now() - start, 0, 200 * RIG_IO_NS);
+	r->fail_writes = false;
+}
+
+static void test_syncs_end_without_pauses_too(void **state)
+{
+	(void)state;
+	run("sluice", ERRORS_KEEP, no_pause);
+	run("linux-7.4", ERRORS_KEEP, no_pause);
+}
+
 static void show(void *ctx, struct inode *inode, u64 offset, u64 length, int error)
 {
 	u64 *seen = ctx;
@@ -275,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_both_descriptors_are_told),
 		cmocka_unit_test(test_data_given_up_is_no_error),
 		cmocka_unit_test(test_pauses_grow_and_are_bounded),
+		cmocka_unit_test(test_syncs_end_without_pauses_too),
 		cmocka_unit_test(test_what_is_unsafe_is_shown),
 		cmocka_unit_test(test_linux_tells_each_file_once),
 		cmocka_unit_test(test_linux_tells_of_each_failure),

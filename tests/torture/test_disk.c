@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Engines over the disks of the torture: what its runs have found, once more as it happened; and what
+ * the disks themselves keep and lose.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "file/inner.h"
+#include "torture/disk.h"
+#include "world/sim.h"
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+#define FILE_BYTES (64u << 10)
+
+struct rig {
+	struct policy policy;
+	enum disk_kind kind;
+	u64 room_pages;
+	void (*fn)(struct rig *r);
+	struct disk disk;
+	struct engine *engine;
+	struct store *store;
+	struct inode *inode;
+	struct file *file, *direct;
+	bool breaks; /* writes end in the midst */
+};
+
+static u8 buf[FILE_BYTES];
+
+static int fault(void *ctx, const struct io *io)
+{
+	struct rig *r = ctx;
+
+	if (r->breaks && io->op == IO_WRITE) {
+		r->disk.breaks = -EIO;
+		r->disk.breaks_in = 1;
+	}
+	return 0;
+}
+
+static u64 sent(void *ctx, const struct io *io)
+{
+	disk_sent(ctx, io);
+	return 0;
+}
+
+static void rig_main(void *arg)
+{
+	struct rig *r = arg;
+	struct engine_config c = { .memory_bytes = 256 * PAGE_SIZE,
+				   .contents = true,
+				   .policy = r->policy };
+	struct device_config d;
+	struct device *device;
+	char why[256] = "";
+
+	vm_settings_init(&c.vm);
+	assert_int_equal(device_config_init(&d, "rate"), 0);
+	assert_int_equal(device_create(&d, &device), 0);
+	disk_init(&r->disk, device, 1);
+	r->disk.room_pages = r->room_pages;
+	device_set_fault(device, fault, r);
+	device_set_delay(device, sent, &r->disk);
+	assert_int_equal(engine_create(&c, &r->engine), 0);
+	assert_int_equal(engine_add_device(r->engine, device, 128, false), 0);
+	assert_int_equal(disk_store_create(&r->disk, r->kind, FILE_BYTES, &r->store), 0);
+	assert_int_equal(inode_create_on(r->engine, 0, 512, r->store, &r->inode), 0);
+	assert_int_equal(file_open(r->inode, 0, &r->file), 0);
+	assert_int_equal(file_open(r->inode, FILE_DIRECT, &r->direct), 0);
+	r->fn(r);
+	if (!engine_audit(r->engine, why, sizeof(why)))
+		fail_msg("%s", why);
+	file_close(r->file);
+	file_close(r->direct);
+	assert_int_equal(engine_destroy(r->engine), 0);
+	device_destroy(device);
+}
+
+static void run_policy(const struct policy *p, enum disk_kind kind, u64 room_pages,
+		       void (*fn)(struct rig *r))
+{
+	struct rig r = { .policy = *p, .kind = kind, .room_pages = room_pages, .fn = fn };
+	char why[256] = "";
+	struct sim_config c;
+	struct world *w;
+
+	sim_config_init(&c);
+	w = sim_create(&c);
+	assert_non_null(w);
+	assert_int_equal(sim_run(w, rig_main, &r, why, sizeof(why)), 0);
+	assert_string_equal(why, "");
+	sim_destroy(w);
+}
+
+static void run(const char *policy, enum disk_kind kind, u64 room_pages, void (*fn)(struct rig *r))
+{
+	run_policy(policy_find(policy), kind, room_pages, fn);
+}
+
+static void write_at(struct file *f, u8 byte, u64 offset, size_t length)
+{
+	memset(buf, byte, length);
+	assert_int_equal(file_pwrite(f, buf, length, offset), length);
+}
+
+static void expect(struct rig *r, u8 byte, u64 offset, size_t length)
+{
+	memset(buf, ~byte, length);
+	assert_int_equal(file_pread(r->file, buf, length, offset), length);
+	for (size_t i = 0; i < length; i++)
+		if (buf[i] != byte)
+			fail_msg("byte %llu is %02x", (unsigned long long)(offset + i), buf[i]);
+}
+
+/* A direct write past the end that failed half way: what it left is not to be seen, ever. */
+static void litter(struct rig *r)
+{
+	write_at(r->file, 1, 0, 1000);
+	assert_int_equal(file_fsync(r->file, false), 0);
+	r->breaks = true;
+	memset(buf, 2, 8192);
+	assert_int_equal(file_pwrite(r->direct, buf, 8192, 4096), -EIO);
+	r->breaks = false;
+	assert_int_equal(inode_size(r->inode), 1000);
+	assert_int_equal(file_truncate(r->file, 20000), 0);
+	expect(r, 0, 1000, 19000);
+	assert_int_equal(file_fsync(r->file, false), 0);
+	engine_drop_caches(r->engine);
+	expect(r, 0, 1000, 19000);
+}
+
+static void test_a_failed_write_past_the_end_leaves_nothing(void **state)
+{
+	(void)state;
+	run("sluice", DISK_FILE, 0, litter);
+	run("sluice", DISK_BLOCKS, 0, litter);
+	run("linux-7.4", DISK_CUSTOM, 0, litter);
+}
+
+/* The same where the cut is refused, too: then the file does not grow until it is not. */
+static int refuse(void *ctx, struct disk *d)
+{
+	(void)d;
+	return *(bool *)ctx ? -EIO : 0;
+}
+
+static void stuck_litter(struct rig *r)
+{
+	bool refuses = true;
+
+	write_at(r->file, 1, 0, 1000);
+	assert_int_equal(file_fsync(r->file, false), 0);
+	r->disk.refuses = refuse;
+	r->disk.ctx = &refuses;
+	r->breaks = true;
+	memset(buf, 2, 8192);
+	assert_int_equal(file_pwrite(r->direct, buf, 8192, 4096), -EIO);
+	r->breaks = false;
+	assert_int_equal(file_truncate(r->file, 20000), -EIO);
+	assert_int_equal(file_pwrite(r->file, buf, 10, 15000), -EIO);
+	assert_int_equal(file_pwrite(r->direct, buf, 512, 15360), -EIO);
+	assert_int_equal(inode_size(r->inode), 1000);
+	write_at(r->file, 3, 0, 1000); /* below the end all is as ever */
+	refuses = false;
+	assert_int_equal(file_pwrite(r->file, buf, 10, 15000), 10);
+	expect(r, 0, 1000, 14000);
+	expect(r, 3, 0, 1000);
+}
+
+static void test_what_cannot_be_cut_off_stops_growth(void **state)
+{
+	(void)state;
+	run("sluice", DISK_CUSTOM, 0, stuck_litter);
+}
+
+/* Where whole folios are written, those that the file was cut in need no room past its end. */
+static void cut_folio(struct rig *r)
+{
+	write_at(r->file, 1, 0, 16384);
+	assert_int_equal(file_fsync(r->file, false), 0);
+	assert_int_equal(file_truncate(r->file, 12288), 0);
+	/* another takes what became free */
+	r->disk.used_pages++;
+	assert_int_equal(r->disk.used_pages, r->disk.room_pages);
+	write_at(r->file, 2, 4096, 100);
+	assert_int_equal(file_fsync(r->file, false), 0);
+	assert_int_equal(r->disk.overruns, 0);
+	r->disk.used_pages--;
+}
+
+static void test_a_cut_folio_needs_no_room(void **state)
+{
+	struct policy p = *policy_find("linux-6.1");
+
+	(void)state;
+	p.write_order = WRITE_ORDER_LENGTH; /* large folios, written whole */
+	run_policy(&p, DISK_BLOCKS, 4, cut_folio);
+}
+
+/* --- the disks */
+
+static void count(void *ctx, u64 from, u64 to, const u8 *bytes)
+{
+	u64 *sum = ctx;
+
+	sum[0]++;
+	sum[1] += to - from;
+	sum[2] += bytes == NULL;
+}
+
+/* What is not flushed is in danger; a process that ends leaves it as it was. */
+static void saved(struct rig *r)
+{
+	static struct disk_saved image;
+	static u8 bytes[FILE_BYTES], media[FILE_BYTES];
+	u64 used = 0, sum[3] = { 0 };
+
+	write_at(r->file, 1, 0, 8192);
+	assert_int_equal(file_fsync(r->file, false), 0);
+	write_at(r->file, 2, 4096, 4096);
+	assert_int_equal(file_sync_range(r->file, 0, 0, FILE_WRITE | FILE_WAIT_AFTER), 0);
+	assert_int_equal(file_truncate(r->file, 6000), 0);
+	disk_past(r->store, media, count, sum);
+	assert_int_equal(sum[0], 2);
+	assert_int_equal(sum[2], 1);
+	assert_int_equal(media[5000], 1);
+	disk_save(r->store, NULL, &image, bytes, &used, sizeof(bytes));
+	assert_int_equal(image.size, 6000);
+	assert_int_equal(image.changes, 2);
+	assert_int_equal(used, 4096);
+	assert_int_equal(image.now[5000], 2);
+	assert_int_equal(image.now[6000], 0);
+	assert_int_equal(image.media[5000], 1);
+	assert_int_equal(image.media[6000], 1);
+	/* without memory for changes they are on the media: a disk may write what it likes */
+	used = 0;
+	disk_save(r->store, NULL, &image, bytes, &used, 100);
+	assert_int_equal(image.media[5000], 2);
+	assert_int_equal(image.now[5000], 2);
+}
+
+static void test_saved_disks(void **state)
+{
+	(void)state;
+	run("sluice", DISK_FILE, 0, saved);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_failed_write_past_the_end_leaves_nothing),
+		cmocka_unit_test(test_what_cannot_be_cut_off_stops_growth),
+		cmocka_unit_test(test_a_cut_folio_needs_no_room),
+		cmocka_unit_test(test_saved_disks),
+	};
+
+	return cmocka_run_group_tests_name("disk", tests, NULL, NULL);
+}
