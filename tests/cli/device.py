@@ -391,4 +391,28 @@ def test_places_that_cannot_be_are_refused():
         assert not is_mounted(r.mount)
 
 
+def test_what_comes_to_nothing_leaves_nothing():
+    with rig() as r:
+        nowhere = os.path.join(r.folder, 'nowhere')
+        refused(['device', '--size', '1M', r.image, nowhere],
+                'sluice device: %s: No such file or directory' % nowhere, status=1)
+        equal(os.path.exists(r.image), False)
+        with open(r.image, 'wb') as f:
+            f.write(bytes(1 << 20))
+        refused(['device', r.image, nowhere],
+                'sluice device: %s: No such file or directory' % nowhere, status=1)
+        equal(os.path.getsize(r.image), 1 << 20)
+
+
+def test_a_backing_is_one_disk_at_a_time():
+    with rig() as r:
+        child = r.serve('--size', '1M')
+        other = r.make_folder('other')
+        refused(['device', r.image, other],
+                'sluice device: %s: is in use by another sluice device' % r.image, status=1)
+        sh('umount', r.mount)
+        equal(child.wait(30), 0)
+        r.serve()
+
+
 program.main(globals())
