@@ -383,6 +383,8 @@ def test_places_that_cannot_be_are_refused():
         refuse('/dev/null: is neither a file nor a block device', '/dev/null', r.mount)
         refuse(r.folder + '/none: No such file or directory', '--size=1M', r.image,
                r.folder + '/none', status=1)
+        with open(r.image, 'wb') as f:
+            f.write(bytes(1 << 20))
         refuse(r.image + ': Not a directory', r.image, r.image, status=1)
         refuse(r.image + ': has 1048576 bytes already', '--size=512k', r.image, r.mount)
         # /proc has neither direct I/O nor pages that stay clean
