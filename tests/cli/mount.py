@@ -17,7 +17,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
+import types
 
 import program
 from mount_rig import ends, is_mounted, kernel, rig, sh
@@ -341,6 +343,37 @@ def test_random_operations_do_the_same_in_little_memory():
 def test_random_operations_do_the_same_without_the_kernels_cache():
     # where the kernel keeps nothing, only younger ones have shared mappings
     random_operations('memory=32M,reads=direct', 3, maps=kernel() >= (6, 6))
+
+
+def test_random_operations_do_the_same_at_once():
+    """Two pairs of processes in folders of their own: what one does must not show in the other."""
+    with rig() as r:
+        child = r.serve('memory=32M')
+        old, failures = os.umask(0o022), []
+
+        def pair(name, seed):
+            sides = types.SimpleNamespace(mount=os.path.join(r.mount, name),
+                                          plain=os.path.join(r.plain, name))
+            os.mkdir(sides.mount)
+            os.mkdir(sides.plain)
+            try:
+                compare(sides, seed, OPERATIONS // 3, True)
+            except AssertionError as error:
+                failures.append(str(error))
+
+        try:
+            pairs = [threading.Thread(target=pair, args=words) for words in (('x', 4), ('y', 5))]
+            for one in pairs:
+                one.start()
+            for one in pairs:
+                one.join()
+            equal(failures, [])
+            equal(tree(r.mount), tree(r.plain))
+        finally:
+            os.umask(old)
+        sh('umount', r.mount)
+        equal(ends(child), '')
+        equal(tree(r.source), tree(r.plain))
 
 
 # --- sizes, times, holes
