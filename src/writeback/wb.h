@@ -224,6 +224,7 @@ struct inode {
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
+	_Atomic u64 limit;         /* nothing may be written past it, as far as is known; bytes */
 	bool littered;             /* a write that failed may have left bytes past the size on the
 				    * device; under the lock, held alone */
 	_Atomic bool sparse;       /* there may be holes below `reserved`, whose room has to be
@@ -260,7 +261,7 @@ struct inode {
 	u64 dirtied_when;           /* jiffies */
 	struct list_node link;      /* dirty, io or more_io; empty when clean */
 	_Atomic u64 retry_ns;       /* write-out that nobody asked for waits until then; 0: not */
-	u64 retry_pause_ns;         /* the last pause after a failure; 0: nothing failed */
+	_Atomic u64 retry_pause_ns; /* the last pause after a failure; 0: nothing failed */
 	struct list_node failing;   /* of its wb, under wb.list_lock; see outage.c */
 	u64 failing_since_ns;       /* likewise */
 	_Atomic u32 sync_waiters;   /* parked until INODE_SYNC goes: sequence word */
@@ -389,6 +390,11 @@ void throttle_charge(struct writeback *all, u32 pages);
  * sleep. Over the limit, and if what the inode has dirty is beyond hope (outage.c), its error.
  */
 int throttle_poll(struct inode *inode, bool nowait);
+/*
+ * Whether the poll may be left out because the task has dirtied nothing since its last one. Real
+ * world only: in the simulated one each poll counts as it does in Linux.
+ */
+bool throttle_owes_nothing(const struct wb *wb);
 /* Before the first write: threads that end by themselves leave their unpaid pages to others. */
 int throttle_init(void);
 /* A task that dirtied pages ends. */

@@ -62,6 +62,8 @@ static void write_landed(struct inode *inode, u64 first_block, u32 blocks, int e
 		retry_note_success(inode);
 		outage_note_success(inode);
 	} else if (inode->wb->all->policy.errors == ERRORS_KEEP) {
+		if (error == -EFBIG) /* the limit was lowered after the data was accepted */
+			atomic_store(&inode->limit, store_limit(inode->m.store));
 		inode_mark_dirty(inode); /* it may have left the lists as clean */
 		retry_note_failure(inode);
 		outage_note_failure(inode);
@@ -307,8 +309,8 @@ static bool next_page_of(struct mapping *m, const struct pass *pass, u64 from, u
 
 		found = pages != 0;
 		if (found)
-			*page = leaf->first + bits_first(pages);
-		from = leaf->first + LEAF_PAGES;
+			*page = leaf_first(leaf) + bits_first(pages);
+		from = leaf_first(leaf) + LEAF_PAGES;
 	}
 	spin_unlock(&m->tree_lock);
 	return found;
