@@ -16,6 +16,7 @@
 #include "ledger/proportion.h"
 #include "writeback/fs.h"
 #include "writeback/trace.h"
+#include "writeback/waits.h"
 
 #define WB_MAX 16 /* devices of one cache */
 
@@ -96,6 +97,7 @@ struct writeback {
 	struct hard_limit hard;
 	struct proportion_domain proportions;
 	struct throttle_stats stats;
+	struct waits waits;
 };
 
 /* One piece of work for a flusher. */
