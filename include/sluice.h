@@ -277,6 +277,71 @@ struct sluice_unsafe {
 SLUICE_API int sluice_show_unsafe(struct sluice *c,
 				  void (*show)(void *ctx, const struct sluice_unsafe *what),
 				  void *ctx);
+/* --- tenants --- */
+
+/*
+ * A tenant has dirty data of its own: its own limits, and its own writers put to sleep for them. A
+ * cache may serve several, so that one who writes too fast does not make the others wait. Which
+ * one a write is for: the one given to the call (sluice_pwritev_for()), else the one of the open
+ * file, else the one of the thread, else nobody in particular. A tenant who is throttled has his own
+ * data written, in whatever file, and nothing else (policy choice `foreign`, sluice-policies(1)).
+ */
+struct sluice_tenant;
+
+/* What it may have dirty. Zeros: as much as anybody, of all memory, and no floor. */
+struct sluice_tenant_limits {
+	uint64_t size;        /* sizeof of the caller's struct */
+	uint64_t dirty_bytes; /* at least 8192, or 0: by the ratio */
+	uint64_t
+		dirty_background_bytes; /* above this it is written in the background; 0: by the ratio */
+	uint64_t memory_bytes; /* of which the ratios are; nothing is kept from the tenant */
+	uint64_t floor_bytes;  /* while it has less dirty, its writers never sleep for that */
+	uint32_t dirty_ratio;  /* percent; 0: as the cache */
+	uint32_t dirty_background_ratio; /* percent; 0: as the cache */
+};
+
+/*
+ * Makes a tenant. `limits` may be NULL: zeros. The caller owns *out until sluice_tenant_close().
+ * -EINVAL: no name, one of 64 bytes or more, or limits that cannot be; -EEXIST: there is one of that
+ * name; -ENOSPC: there are 1,023, or of some that were closed something is left in the cache. Memory.
+ */
+SLUICE_API int sluice_tenant_create(struct sluice *c, const char *name,
+				    const struct sluice_tenant_limits *limits,
+				    struct sluice_tenant **out);
+/* Changes its limits; the next look at each of its writers is by them. -EINVAL as above. */
+SLUICE_API int sluice_tenant_limit(struct sluice *c, struct sluice_tenant *t,
+				   const struct sluice_tenant_limits *limits);
+/*
+ * It goes away: what is dirty is written in its time, and who acts for it acts for nobody from now on.
+ * Takes some 50 ns for each file that it has dirty data in.
+ */
+SLUICE_API void sluice_tenant_close(struct sluice *c, struct sluice_tenant *t);
+
+/* The calling thread acts for it from now on, in this cache; NULL: for nobody. */
+SLUICE_API void sluice_thread_tenant(struct sluice *c, struct sluice_tenant *t);
+/* Writes to this open file are for it, whoever makes them; NULL: for the thread's. */
+SLUICE_API void sluice_file_tenant(struct sluice_file *f, struct sluice_tenant *t);
+
+/* What goes on with a tenant, as struct sluice_stats has it of all. */
+struct sluice_tenant_stats {
+	uint64_t size;                    /* as in struct sluice_stats */
+	uint64_t debt_bytes;              /* in its pages with data that must be written */
+	uint64_t in_flight_bytes;         /* in its pages being written */
+	uint64_t dirty_bytes;             /* by the policy's accounting, as are the next two */
+	uint64_t writeback_bytes;         /* in flight */
+	uint64_t dirty_max_bytes;         /* the most that was dirty */
+	uint64_t background_thresh_bytes; /* above this its flusher writes */
+	uint64_t dirty_thresh_bytes;      /* its writers stop here */
+	uint64_t cached_bytes;            /* in folios that it brought into the cache */
+	uint64_t dirtied_bytes;           /* total, in pages newly dirtied */
+	uint64_t written_bytes;           /* total, in pages written */
+	uint64_t throttle_sleeps;         /* total */
+	uint64_t throttle_sleep_ns;       /* total */
+};
+
+/* Fills *out, as much of it as out->size says. -EINVAL as of sluice_stats(). */
+SLUICE_API int sluice_tenant_stats(struct sluice *c, struct sluice_tenant *t,
+				   struct sluice_tenant_stats *out);
 
 /* --- opening files --- */
 
@@ -387,6 +452,11 @@ SLUICE_API ssize_t sluice_pwrite(struct sluice_file *f, const void *buf, size_t 
 /* The same from the pieces of `iov`. -EINVAL also: iov_count is not 0..1024. */
 SLUICE_API ssize_t sluice_pwritev(struct sluice_file *f, const struct iovec *iov, int iov_count,
 				  uint64_t offset, unsigned flags);
+
+/* The same for a tenant; NULL: for nobody in particular. */
+SLUICE_API ssize_t sluice_pwritev_for(struct sluice_file *f, struct sluice_tenant *t,
+				      const struct iovec *iov, int iov_count, uint64_t offset,
+				      unsigned flags);
 
 /*
  * Writes at the end of the file; appends never overlap, and each is in one piece. *offset (may be

@@ -198,6 +198,29 @@ static int run_request(const struct command *self, const struct request *r)
 	return status;
 }
 
+/* One after the other; each prints its table, so nothing else can be asked for. */
+static int run_several(const struct command *self, struct request *r, const struct words *paths)
+{
+	int status = EXIT_OK;
+
+	if (r->json || r->report || r->trace)
+		return usage_error(self, "--%s is for one experiment, not %zu",
+				   r->json     ? "json"
+				   : r->report ? "report"
+					       : "trace",
+				   paths->count);
+	for (size_t i = 0; i < paths->count && status != EXIT_USAGE; i++) {
+		int one;
+
+		if (i)
+			putchar('\n');
+		r->path = paths->word[i];
+		one = run_request(self, r);
+		status = one == EXIT_OK ? status : one;
+	}
+	return status;
+}
+
 static int run(const struct command *self, int argc, char **argv)
 {
 	struct request r = { .seed = 1 };
@@ -206,6 +229,8 @@ static int run(const struct command *self, int argc, char **argv)
 
 	if (!args_read(self, argc, argv, &r, &plain, &status))
 		return status;
+	if (plain.count > 1)
+		return run_several(self, &r, &plain);
 	if (words_one(self, &plain, "experiment", &r.path))
 		return EXIT_USAGE;
 	if (check_outputs(self, r.json, r.report, r.path))
@@ -221,18 +246,21 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command command_lab = {
 	.name = "lab",
-	.arguments = "EXPERIMENT.ini",
+	.arguments = "EXPERIMENT.ini...",
 	.about = "run an experiment in virtual time",
 	.text = "Runs the cases of an experiment, each in a simulated machine of its own, and\n"
 		"prints what came out beside what was published. The same experiment and seed\n"
 		"give the same figures, on any machine and whatever runs beside it. The file is\n"
-		"explained in sluice-experiment(5).",
+		"explained in sluice-experiment(5). Several experiments run one after the other;\n"
+		"--json, --report and --trace are for one.",
 	.examples = "  sluice lab experiments/p2.ini\n"
 		    "  sluice lab experiments/p2.ini -c baseline -c sluice --json p2.json\n"
 		    "  sluice lab experiments/p2.ini -c baseline -p linux-6.1 -p linux-7.4\n"
 		    "  sluice lab experiments/p2.ini -s vm.dirty_ratio=40 -s accounting=page\n"
 		    "  sluice lab experiments/p2.ini --report p2.html --explain\n"
 		    "  sluice lab experiments/p2.ini --check\n"
+		    "  sluice lab experiments/p5-*.ini\n"
+		    "  sluice lab experiments/p4*.ini\n"
 		    "  sluice lab experiments/p2.ini -c baseline --trace p2.trace\n",
 	.options = options,
 	.run = run,

@@ -51,7 +51,16 @@ int engine_set_tenant(struct engine *e, struct tenant *t, const struct tenant_se
 
 void engine_close_tenant(struct engine *e, struct tenant *t)
 {
-	writeback_close_tenant(&e->all, t);
+	writeback_close_tenant(&e->all, t, NULL);
+}
+
+void engine_close_tenant_telling(struct engine *e, struct tenant *t, u64 *inodes, u64 *longest_ns)
+{
+	struct tenant_closing c;
+
+	writeback_close_tenant(&e->all, t, &c);
+	*inodes = c.inodes;
+	*longest_ns = c.longest_ns;
 }
 
 struct tenant *engine_tenant(struct engine *e, const char *name)

@@ -43,6 +43,9 @@ int engine_set_tenant(struct engine *e, struct tenant *t, const struct tenant_se
  * charged to it until it is written. Who acts for it acts for nobody from now on.
  */
 void engine_close_tenant(struct engine *e, struct tenant *t);
+/* The same; says how many inodes that were, and how long the longest step took of those between
+ * which others may go on. */
+void engine_close_tenant_telling(struct engine *e, struct tenant *t, u64 *inodes, u64 *longest_ns);
 /* That of the name, or NULL. */
 struct tenant *engine_tenant(struct engine *e, const char *name);
 /* The i-th that is open, or NULL. */
@@ -56,6 +59,9 @@ u64 engine_act_for(struct tenant *t);
 void engine_restore(u64 before);
 /* Writes to the file are for t, whoever makes them; NULL: for the thread's. */
 void file_set_tenant(struct file *f, struct tenant *t);
+/* file_pwritev() for t, whatever file or thread say; NULL: for nobody in particular. */
+ssize_t file_pwritev_for(struct file *f, struct tenant *t, const struct iovec *iov, unsigned count,
+			 u64 offset, unsigned flags);
 /* The inode is everybody's, as a file system's metadata is. */
 void inode_set_shared(struct inode *inode, bool shared);
 

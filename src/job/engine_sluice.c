@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS 1024
+#define BUCKETS (1u << 16)
 
 struct entry {
 	char *path; /* NULL once unlinked */

@@ -15,7 +15,6 @@
  * known if both cases were run; from 0 nothing changes by a percentage.
  */
 #include "lab/change.h"
-#include "base/units.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -70,7 +69,10 @@ static int read_figure(const struct experiment *x, const struct ini_entry *entry
 static int read_number(const struct experiment *x, const struct ini_entry *entry, double *out,
 		       struct err *e)
 {
-	if (!units_parse_double(entry->value, out) && isfinite(*out))
+	char *end;
+
+	*out = strtod(entry->value, &end);
+	if (end != entry->value && !*end && isfinite(*out))
 		return 0;
 	return err_set(e, x->path, entry->line, "%s cannot be \"%s\", only a number", entry->key,
 		       entry->value);
@@ -125,7 +127,7 @@ static int read_figures(const struct experiment *x, struct change *c,
 }
 
 static int change_read(const struct experiment *x, struct change *c, const struct ini_section *s,
-		struct err *e)
+		       struct err *e)
 {
 	const struct ini_entry *entry[KEYS] = { NULL };
 

@@ -201,7 +201,10 @@ static int add_settings(struct settings *to, const struct ini *ini, struct err *
 {
 	for (size_t i = 0; i < ini->section_count; i++) {
 		const struct ini_section *s = &ini->sections[i];
+		const struct setting bare = setup_bare_tenant(s->name, ini->path, s->line);
 
+		if (bare.key && !s->entry_count && settings_add(to, &bare))
+			return experiment_no_memory(e);
 		for (size_t j = 0; setup_has_section(s->name) && j < s->entry_count; j++) {
 			const struct ini_entry *entry = &s->entries[j];
 			struct setting new = {
@@ -397,7 +400,8 @@ static int read_phase_settings(struct experiment *x, struct phase *p, struct ini
 static int read_phase(struct experiment *x, struct ini_section *s, struct err *e)
 {
 	static const char *const known[] = {
-		"job", "line", "measure", "sync_after", "drop_caches_after", "linger"
+		"job",    "line",        "measure", "sync_after", "drop_caches_after",
+		"linger", "close_tenant"
 	};
 	struct phase *p = &x->phases[x->phase_count];
 	int error;
@@ -413,6 +417,8 @@ static int read_phase(struct experiment *x, struct ini_section *s, struct err *e
 	    read_flag(x, s, "sync_after", &p->sync_after, e) ||
 	    read_flag(x, s, "drop_caches_after", &p->drop_caches_after, e))
 		return -EINVAL;
+	if (ini_get(s, "close_tenant"))
+		p->close_tenant = ini_get(s, "close_tenant")->value;
 	error = read_linger(x, p, s, e);
 	if (!error)
 		error = read_phase_jobs(x, p, s, e);

@@ -25,6 +25,7 @@ struct phase {
 	const struct jobs *jobs;
 	struct origin job_at; /* where its jobs were named */
 	bool measure, sync_after, drop_caches_after;
+	const char *close_tenant; /* who goes away after the jobs; or NULL */
 	u64 linger_ns;            /* after the jobs, until what the device did is read */
 	struct settings settings; /* of the device and vm, while this phase lasts */
 };
@@ -58,13 +59,14 @@ struct tolerance {
 
 struct experiment_case {
 	const char *name, *title; /* title may be NULL */
+	const char *answers;      /* the case to which this is our answer, or NULL */
 	struct origin at;
 	struct policy policy;
 	struct settings settings; /* of the case and the command line */
 	bool skip[PHASES_MAX];
 	/* cases whose phases run first, by their indices: what they leave, this one begins with */
 	const char *after_list; /* as written, or NULL */
-	int after_line;
+	int after_line, answers_line;
 	size_t after[AFTER_MAX], after_count;
 	/* what stands in a phase's place here, or NULL */
 	const struct jobs *jobs[PHASES_MAX];

@@ -38,10 +38,14 @@ static int no_memory(struct err *e)
 static int add_section(struct machine *m, const struct ini *ini, const struct ini_section *s,
 		       struct err *e)
 {
+	const struct setting bare = setup_bare_tenant(s->name, ini->path, s->line);
+
 	if (!setup_has_section(s->name))
 		return err_set(e, ini->path, s->line, "[%s] is no section of a machine", s->name);
 	if (ini_refuse_duplicates(ini, s, NULL, e))
 		return -EINVAL;
+	if (bare.key && !s->entry_count && settings_add(&m->settings, &bare))
+		return no_memory(e);
 	for (size_t i = 0; i < s->entry_count; i++) {
 		const struct ini_entry *entry = &s->entries[i];
 		const struct setting new = {

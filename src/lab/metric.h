@@ -54,6 +54,8 @@
 	X(BACKGROUND, background_s, SECONDS, "when dirty first passed the background threshold")   \
 	X(LAST_WRITE, last_write_s, SECONDS, "when the last write of the jobs had returned")       \
 	X(ENDED, ended_s, SECONDS, "when the last job had ended")                                  \
+	X(CLOSE, close_s, SECONDS, "time a tenant took to go away")                                \
+	X(CLOSE_STEP, close_step_ms, MS, "longest step of that")                                   \
 	X(PACE, first_pace_kb, RATIO, "KiB a second that the throttle first allowed a writer")     \
 	X(PACE_DIRTY, first_pace_dirty_bytes, BYTES, "dirty on the writer's device at that moment")
 

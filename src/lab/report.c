@@ -7,6 +7,7 @@
  * what stands in them.
  */
 #include "lab/report.h"
+#include "lab/answers.h"
 #include "lab/change.h"
 #include <math.h>
 #include <stdlib.h>
@@ -213,7 +214,13 @@ static void write_tenants(FILE *out, const struct lab_result *results, size_t co
 
 	for (size_t i = 0; i < count; i++) {
 		const struct setup *s = &results[i].c->setup;
+		const struct metrics *all = &results[i].predicted;
 
+		if (report_known(all, METRIC_CLOSE))
+			fprintf(out,
+				"%s%s: a tenant went away in %.3f s, no step longer than %.3f ms\n",
+				i ? "" : "\n", results[i].c->name, all->value[METRIC_CLOSE],
+				all->value[METRIC_CLOSE_STEP]);
 		for (u32 t = 0; t < s->tenant_count && !results[i].error; t++) {
 			const struct metrics *m = &results[i].tenant[t];
 			char value[METRIC_TEXT_MAX];
@@ -248,6 +255,7 @@ void report_table(FILE *out, const struct experiment *x, const struct lab_result
 	write_devices(out, results, count);
 	write_tenants(out, results, count);
 	changes_table(out, x, results, count);
+	answers_table(out, results, count);
 }
 
 /* Misses among the figures of a case, or of one of its devices: then `prefix` says of which. */

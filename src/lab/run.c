@@ -187,6 +187,9 @@ static void run_phase(struct run *r, size_t i)
 		     job->error_text[0] ? job->error_text : strerror(-job->error));
 	}
 	job_results_finish(&results);
+	snprintf(doing, sizeof(doing), "close_tenant after phase %s", p->name);
+	if (p->close_tenant && !r->out->error)
+		failed(r, tenant_close(r->rig.engine, p->close_tenant, &r->out->predicted), doing);
 	snprintf(doing, sizeof(doing), "sync after phase %s", p->name);
 	if (p->sync_after && !r->out->error)
 		failed(r, engine_sync(r->rig.engine), doing);

@@ -9,7 +9,6 @@
  * the value was really written.
  */
 #include "base/units.h"
-#include "job/engine_sluice.h"
 #include "lab/setup_tenant.h"
 #include "ledger/limits.h"
 #include <errno.h>
@@ -166,8 +165,8 @@ int setting_address(const struct settings *s, const char *key, const struct orig
 	}
 	*name = device ? second + 1 : dot + 1;
 	if (device && !setup_has_device(s, *section))
-		err_set(e, at->file, at->line,
-			"\"%s\" is of a device or tenant there is not: no [%s]", key, *section);
+		err_set(e, at->file, at->line, "\"%s\" is of a %.6s there is not: no [%s]", key,
+			key, *section);
 	else if (!setup_has_section(*section))
 		refuse_section(key, *section, at, e);
 	else
@@ -588,18 +587,4 @@ int setup_read_vm(struct vm_settings *vm, const struct settings *s, struct err *
 	}
 	*vm = setup.vm;
 	return 0;
-}
-
-const char *setup_device_name(const struct setup_device *d)
-{
-	return d->name[0] ? d->name : d->config.name[0] ? d->config.name : d->config.model;
-}
-
-const struct setup_device *setup_device_of(const struct setup *s, const char *path)
-{
-	const char *mounts[ENGINE_DEVICES_MAX];
-
-	for (u32 i = 1; i < s->device_count; i++)
-		mounts[i] = s->device[i].mount;
-	return &s->device[engine_sluice_mount_of(path, mounts, s->device_count)];
 }

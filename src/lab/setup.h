@@ -38,8 +38,8 @@ void settings_finish(struct settings *s);
 
 /* A device and what the page cache is told of it. */
 struct setup_device {
-	char name[32];     /* of [device NAME]; of the first "", and its model's for people */
-	const char *mount; /* its files are in this folder; NULL for the first: all others */
+	char name[32];           /* of [device NAME]; of the first "", and its model's for people */
+	const char *mount;       /* its files are in this folder; NULL for the first: all others */
 	const char *shared_file; /* a file of all tenants, as the file system's metadata; or NULL */
 	struct device_config config;
 	struct bdi_settings bdi;
@@ -89,6 +89,8 @@ int setup_read_vm(struct vm_settings *vm, const struct settings *s, struct err *
 const char *setup_section(size_t i);
 /* Whether a section's name is one of them, or that of another device: "device NAME". */
 bool setup_has_section(const char *name);
+/* What [tenant NAME] without a line in it says: a floor of 0. No key: another section. */
+struct setting setup_bare_tenant(const char *section, const char *file, int line);
 /* -EINVAL: the name of a device's section cannot be. */
 int setup_check_section(const char *section, const struct origin *at, struct err *e);
 /* Whether a device, by the name of its section, is in the settings. */

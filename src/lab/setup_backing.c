@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which device of a machine a FUSE server keeps its files on. */
+/* What devices are called, which one a file is on, and on which a FUSE server keeps its files. */
+#include "job/engine_sluice.h"
 #include "lab/setup.h"
 #include <string.h>
 
@@ -27,4 +28,18 @@ int setup_check_backing(const struct setup *s, u32 device, const struct origin *
 			       "\"fuse\"",
 			       name);
 	return 0;
+}
+
+const char *setup_device_name(const struct setup_device *d)
+{
+	return d->name[0] ? d->name : d->config.name[0] ? d->config.name : d->config.model;
+}
+
+const struct setup_device *setup_device_of(const struct setup *s, const char *path)
+{
+	const char *mounts[ENGINE_DEVICES_MAX];
+
+	for (u32 i = 1; i < s->device_count; i++)
+		mounts[i] = s->device[i].mount;
+	return &s->device[engine_sluice_mount_of(path, mounts, s->device_count)];
 }

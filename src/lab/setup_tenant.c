@@ -36,6 +36,13 @@ int setup_check_tenant(const char *section, const struct origin *at, struct err 
 	return 0;
 }
 
+struct setting setup_bare_tenant(const char *section, const char *file, int line)
+{
+	if (!setup_tenant_of(section))
+		return (struct setting){ 0 };
+	return (struct setting){ section, "floor", "0", { file, line } };
+}
+
 static struct setup_tenant *tenant_at(struct setup *to, const char *name)
 {
 	struct setup_tenant *t = to->tenant;

@@ -4,6 +4,7 @@
  * the engine keeps of it. They have the names of the figures of all.
  */
 #include "lab/tenant_figures.h"
+#include <errno.h>
 #include <string.h>
 
 static void look(const struct tenant_figures *f, struct tenant_stats *stats)
@@ -20,7 +21,8 @@ void tenant_figures_begin(struct tenant_figures *f, const struct setup *s, struc
 {
 	*f = (struct tenant_figures){ .setup = s, .engine = e, .started_ns = world_now() };
 	for (u32 i = 0; i < s->tenant_count; i++)
-		engine_tenant_reset(e, engine_tenant(e, s->tenant[i].name));
+		if (engine_tenant(e, s->tenant[i].name))
+			engine_tenant_reset(e, engine_tenant(e, s->tenant[i].name));
 	look(f, f->before);
 }
 
@@ -67,6 +69,19 @@ static void put_dir(struct metrics *to, const struct job_dir_stats *d, enum metr
 	metric_put(to, p50, percentile_ms(&d->clat, 50));
 	metric_put(to, p99, percentile_ms(&d->clat, 99));
 	metric_put(to, max, (double)d->clat.max_ns / NSEC_PER_MSEC);
+}
+
+int tenant_close(struct engine *e, const char *name, struct metrics *to)
+{
+	struct tenant *t = engine_tenant(e, name);
+	u64 began = world_now(), inodes, longest_ns;
+
+	if (!t)
+		return -ENOENT;
+	engine_close_tenant_telling(e, t, &inodes, &longest_ns);
+	metric_put(to, METRIC_CLOSE, (double)(world_now() - began) / NSEC_PER_SEC);
+	metric_put(to, METRIC_CLOSE_STEP, (double)longest_ns / NSEC_PER_MSEC);
+	return 0;
 }
 
 void tenant_figures_put(const struct tenant_figures *f, u32 i, struct metrics *to)

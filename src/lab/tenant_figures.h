@@ -18,6 +18,8 @@ struct tenant_figures {
 
 void tenant_figures_begin(struct tenant_figures *f, const struct setup *s, struct engine *e);
 void tenant_figures_end(struct tenant_figures *f, const struct job_results *results);
+/* That tenant goes away; says how long it took. 0 or -ENOENT. */
+int tenant_close(struct engine *e, const char *name, struct metrics *to);
 /* Of tenant i of the setup. */
 void tenant_figures_put(const struct tenant_figures *f, u32 i, struct metrics *to);
 

@@ -3,6 +3,7 @@
  * What is done with open files: the calls of the engine's front under public names. Flags have the
  * same values on both sides, and what the front checks is not checked again.
  */
+#include "file/tenant.h"
 #include "lib/inner.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -70,6 +71,15 @@ ssize_t sluice_pwritev(struct sluice_file *f, const struct iovec *iov, int iov_c
 	if (bad_count(iov_count) || flags & ~WRITE_FLAGS)
 		return -EINVAL;
 	return file_pwritev(f->file, iov, (unsigned)iov_count, offset, flags);
+}
+
+ssize_t sluice_pwritev_for(struct sluice_file *f, struct sluice_tenant *t, const struct iovec *iov,
+			   int iov_count, uint64_t offset, unsigned flags)
+{
+	if (bad_count(iov_count) || flags & ~WRITE_FLAGS)
+		return -EINVAL;
+	return file_pwritev_for(f->file, (struct tenant *)t, iov, (unsigned)iov_count, offset,
+				flags);
 }
 
 ssize_t sluice_append(struct sluice_file *f, const struct iovec *iov, int iov_count, unsigned flags,

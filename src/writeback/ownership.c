@@ -130,12 +130,17 @@ static bool has_open_home(struct inode *inode)
 	       (!home->tenant || atomic_load_explicit(&home->tenant->open, memory_order_relaxed));
 }
 
+/* Where the device's own flusher has to find them, inodes stay with it. */
+static bool has_owner(const struct writeback *all)
+{
+	return !writeback_tenants(all)->by_page && all->policy.dontcache != DONTCACHE_OWN;
+}
+
 void inode_settle(struct inode *inode)
 {
 	if (likely(has_open_home(inode)))
 		return;
-	if (!writeback_tenants(inode->wb->all)->by_page &&
-	    !inode_move(inode, wb_of_task(inode->wb)))
+	if (has_owner(inode->wb->all) && !inode_move(inode, wb_of_task(inode->wb)))
 		return;
 	atomic_store(&inode->attached, true);
 }
@@ -217,7 +222,7 @@ bool inode_inherit(struct inode *inode, bool held)
 	struct tenants *ts = writeback_tenants(inode->wb->all);
 	struct wb *to = inode->wb;
 
-	if (likely(!heir))
+	if (likely(!heir) || !has_owner(inode->wb->all))
 		return false;
 	if (heir > 1) {
 		struct tenant *t = tenant_of(ts, heir - 1);

@@ -3,8 +3,8 @@
  * foreign=targeted: who is throttled has his own pages written, from whatever file, and nothing
  * else. The cache knows whose each dirty page is (cache/owner.h). A tenant with dirty pages in an
  * inode has a *stake* in it, on a list of its wb; its flusher takes the stakes in turn, oldest
- * first, and makes passes over the inodes that take only its pages. What others have dirty there stays:
- * rewriting their hot pages would help nobody.
+ * first, and makes passes over the inodes that take only its pages. What others have dirty there
+ * stays: rewriting their hot pages would help nobody.
  *
  * Age and syncs go by inode as ever, on the device's own wb, where all inodes are: they write
  * everybody's pages. So does background write-out, but only of pages that are no tenant's.
@@ -188,24 +188,26 @@ s64 stakes_write(struct wb *wb)
 	return wrote;
 }
 
-void stakes_drop(struct wb *wb)
+void stakes_drop(struct wb *wb, struct tenant_closing *c)
 {
 	bool more = true;
 
 	while (more) {
+		u64 began = world_now(), n = 0;
+
 		spin_lock(&wb->list_lock);
-		for (u32 i = 0; i < TENANT_CLOSE_STEP && !list_empty(&wb->stakes); i++) {
+		for (; n < TENANT_CLOSE_STEP && !list_empty(&wb->stakes); n++) {
 			struct stake *s = list_entry(wb->stakes.next, struct stake, link);
 
 			assert(!s->busy);
 			list_del(&s->link);
 			atomic_store(&s->listed, 0);
 			s->cursor = 0;
-			world_spend(COST_LOOKUP, 1);
 		}
+		world_spend(COST_LOOKUP, n);
 		more = !list_empty(&wb->stakes);
 		spin_unlock(&wb->list_lock);
-		world_breathe();
+		tenant_closing_step(c, n, began);
 	}
 }
 

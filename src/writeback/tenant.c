@@ -257,8 +257,17 @@ static bool hand_over_one(struct wb *wb)
 	return inode && inode_move(inode, wb->root);
 }
 
-static void close_wb(struct wb *wb)
+void tenant_closing_step(struct tenant_closing *c, u64 inodes, u64 began_ns)
 {
+	c->inodes += inodes;
+	c->longest_ns = max_u64(c->longest_ns, world_now() - began_ns);
+	world_breathe();
+}
+
+static void close_wb(struct wb *wb, struct tenant_closing *c)
+{
+	bool more = true;
+
 	/* its flusher ends first: from here on nobody but us takes inodes off its lists */
 	spin_lock(&wb->list_lock);
 	wb->stopping = true;
@@ -266,22 +275,31 @@ static void close_wb(struct wb *wb)
 	wb_wake(wb);
 	world_join(wb->flusher);
 	wb->flusher = NULL;
-	while (hand_over_one(wb)) {
-		world_spend(COST_LOOKUP, 1);
-		world_breathe();
+	while (more) {
+		u64 began = world_now(), n = 0;
+
+		for (; n < TENANT_CLOSE_STEP && more; n += more) {
+			more = hand_over_one(wb);
+			world_spend(COST_LOOKUP, more);
+		}
+		tenant_closing_step(c, n, began);
 	}
-	stakes_drop(wb);
+	stakes_drop(wb, c);
 }
 
-void writeback_close_tenant(struct writeback *all, struct tenant *t)
+void writeback_close_tenant(struct writeback *all, struct tenant *t, struct tenant_closing *out)
 {
+	struct tenant_closing c = { 0 };
+
 	atomic_store(&t->open, false);
 	mutex_lock(&all->making);
 	for (u32 i = 0; i < all->count; i++) {
 		struct wb *wb = wb_of_tenant(all->wb[i], t->id);
 
 		if (wb && wb->flusher)
-			close_wb(wb);
+			close_wb(wb, &c);
 	}
 	mutex_unlock(&all->making);
+	if (out)
+		*out = c;
 }

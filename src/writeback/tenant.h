@@ -18,7 +18,11 @@ struct tenants *writeback_make_tenants(struct writeback *all);
  * wbs one by one, with others let in between. What it has dirty is written in its time.
  */
 #define TENANT_CLOSE_STEP 64
-void writeback_close_tenant(struct writeback *all, struct tenant *t);
+struct tenant_closing {
+	u64 inodes;     /* that changed hands, or were not its any more */
+	u64 longest_ns; /* of the steps, of TENANT_CLOSE_STEP inodes, between which others are let in */
+};
+void writeback_close_tenant(struct writeback *all, struct tenant *t, struct tenant_closing *out);
 
 /* --- tenant.c: the domain as throttle and flusher see it */
 
@@ -94,7 +98,9 @@ void stake_note(struct inode *inode);
 /* Writes a tenant's own pages while it has more of them dirty than it should. */
 s64 stakes_write(struct wb *wb);
 /* Forgets all stakes of a wb, a few at a time. */
-void stakes_drop(struct wb *wb);
+void stakes_drop(struct wb *wb, struct tenant_closing *c);
+/* Ends a step that began then. */
+void tenant_closing_step(struct tenant_closing *c, u64 inodes, u64 began_ns);
 /* The inode ends. */
 void stakes_free(struct inode *inode);
 
