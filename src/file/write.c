@@ -516,7 +516,7 @@ static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 	} else if (!(flags & FILE_IO_DONTCACHE)) {
 		return 0;
 	} else if (inode_policy(f->inode)->dontcache != DONTCACHE_INLINE) {
-		dontcache_wrote(f->inode, flags & FILE_IO_NOWAIT);
+		dontcache_wrote(f->inode);
 	} else if (!(flags & FILE_IO_NOWAIT)) {
 		inode_start_write(f->inode, first, last); /* without memory it goes in its time */
 	}
@@ -529,7 +529,7 @@ static ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigne
 {
 	struct inode *inode = f->inode;
 	struct write w = { .inode = inode, .from.iov = iov, .flags = flags };
-	u64 done, size = size_now(inode);
+	u64 done, promised = 0, size = size_now(inode);
 	int rc;
 
 	if (f->flags & FILE_NO_WRITE)
@@ -553,6 +553,8 @@ static ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigne
 		if (!length)
 			return -EFBIG;
 	}
+	if ((flags & (FILE_IO_DONTCACHE | FILE_IO_NOWAIT)) == FILE_IO_DONTCACHE)
+		promised = dontcache_enter(inode->wb, pages_of(length));
 	w.position = *offset;
 	w.end = *offset + length;
 	if (append)
@@ -563,6 +565,7 @@ static ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigne
 		rc = write_shared(&w);
 	if (append)
 		*offset = w.end - length;
+	dontcache_leave(inode->wb, promised);
 	done = w.position - *offset;
 	if (done) {
 		int error;
