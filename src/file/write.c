@@ -532,13 +532,19 @@ static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned coun
 	return done ? (ssize_t)done : rc;
 }
 
-ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset)
+static __attribute__((noinline)) ssize_t write_one(struct file *f, const void *buf, size_t length,
+						   u64 offset)
 {
 	struct iovec iov = { (void *)buf, length };
 
-	if (write_page(f, buf, length, offset))
-		return (ssize_t)length;
 	return write_from(f, &iov, 1, length, &offset, 0, false);
+}
+
+ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset)
+{
+	if (likely(write_page(f, buf, length, offset)))
+		return (ssize_t)length;
+	return write_one(f, buf, length, offset);
 }
 
 ssize_t file_pwritev(struct file *f, const struct iovec *iov, unsigned count, u64 offset,
