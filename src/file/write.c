@@ -323,8 +323,8 @@ static bool write_page(struct file *f, const void *from, size_t length, u64 offs
 	bool dirty = false;
 	struct folio *folio;
 
-	if (unlikely(!f->plain_write || !from || !length ||
-		     offset % PAGE_SIZE + length > PAGE_SIZE))
+	if (unlikely(!f->plain_write || atomic_load_explicit(&f->tenant, memory_order_relaxed) ||
+		     !from || !length || offset % PAGE_SIZE + length > PAGE_SIZE))
 		return false;
 	hit_expect(inode, offset);
 	if (!throttle_owes_nothing(inode->wb) && throttle_poll(inode, false))
@@ -608,13 +608,19 @@ ssize_t file_pwritev_for(struct file *f, struct tenant *t, const struct iovec *i
 	return n;
 }
 
-ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset)
+static __attribute__((noinline)) ssize_t write_one(struct file *f, const void *buf, size_t length,
+						   u64 offset)
 {
 	struct iovec iov = { (void *)buf, length };
 
-	if (write_page(f, buf, length, offset))
-		return (ssize_t)length;
 	return write_from(f, &iov, 1, length, &offset, 0, false);
+}
+
+ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset)
+{
+	if (likely(write_page(f, buf, length, offset)))
+		return (ssize_t)length;
+	return write_one(f, buf, length, offset);
 }
 
 ssize_t file_pwritev(struct file *f, const struct iovec *iov, unsigned count, u64 offset,
