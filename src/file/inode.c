@@ -32,7 +32,7 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	inode->block_bytes = block_bytes;
 	inode->size = inode->reserved = size;
 	store_set_end(store, size);
-	rwsem_init(&inode->lock, RANK_INODE);
+	rwsem_init_barging(&inode->lock, RANK_INODE);
 	list_init(&inode->link);
 	list_init(&inode->all);
 	mapping_init(&inode->m, &e->cache, store, ilog2(PAGE_SIZE / block_bytes),

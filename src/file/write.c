@@ -55,8 +55,7 @@ static struct folio *make_folio(struct write *w, u64 page, int *error)
 	}
 	if (w->flags & FILE_IO_DONTCACHE)
 		atomic_fetch_or_explicit(&f->flags, FOLIO_DROP, memory_order_relaxed);
-	world_spend(COST_ALLOC, 1);
-	world_spend(COST_PAGE, folio_pages(f));
+	folio_spend(m->cache, f);
 	return f;
 }
 
@@ -328,7 +327,8 @@ static int write_steps(struct write *w, bool polled)
 		polled = false;
 		if (!rc)
 			rc = write_step(w);
-		world_breathe();
+		if (w->position < w->end)
+			world_breathe();
 	}
 	return rc;
 }
@@ -342,6 +342,7 @@ static int write_locked(struct write *w)
 		return rc;
 	rc = write_steps(w, false);
 	rwsem_unlock(&w->inode->lock);
+	world_breathe(); /* not before: who comes meanwhile would find the lock held for longer */
 	return rc;
 }
 

@@ -44,8 +44,8 @@ struct lab_options {
 int lab_run(const struct plan *plan, const struct lab_options *o, struct lab_result *results);
 
 /*
- * The same under `seeds` seeds, an odd number of them, from o->seed on: results[i] has the median of
- * each figure. Nothing can be recorded or traced then, unless it is one.
+ * The same under `seeds` seeds, an odd number of them, from o->seed on: results[i] has each
+ * figure's median. Nothing can be recorded or traced then, unless it is one.
  */
 #define LAB_SEEDS_MAX 99
 int lab_run_seeds(const struct plan *plan, const struct lab_options *o, u32 seeds,
