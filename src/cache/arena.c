@@ -88,6 +88,7 @@ int arena_init(struct arena *a, const struct arena_config *config)
 
 	assert(frames && frames <= max && max < ARENA_NONE);
 	*a = (struct arena){ .frames = frames, .max_frames = max };
+	a->ready = a->ready_max = config->ready;
 	spin_init(&a->lock, RANK_ARENA);
 	for (unsigned o = 0; o < ARENA_ORDERS; o++)
 		if (frameset_init(&a->runs[o], div_roundup(max, 1u << o)))
@@ -144,6 +145,19 @@ u32 arena_alloc(struct arena *a, unsigned order)
 	return run << order;
 }
 
+u32 arena_fetched(struct arena *a, unsigned order)
+{
+	u32 frames = 1u << order, ready;
+
+	if (!a->ready_max)
+		return 0;
+	spin_lock(&a->lock);
+	ready = (u32)min_u64(a->ready, frames);
+	a->ready -= ready;
+	spin_unlock(&a->lock);
+	return frames - ready;
+}
+
 static void discard(struct arena *a, u32 frame, u32 end)
 {
 	if (a->memory && frame < end)
@@ -169,6 +183,8 @@ void arena_free(struct arena *a, u32 frame, unsigned order)
 	assert(order <= ARENA_MAX_ORDER && !(frame & ((1u << order) - 1)));
 	assert(frame < a->max_frames && a->max_frames - frame >= 1u << order);
 	spin_lock(&a->lock);
+	if (a->ready_max)
+		a->ready = (u32)min_u64(a->ready + (1ull << order), a->ready_max);
 	if (likely(end <= a->frames)) {
 		join(a, frame, order);
 	} else {

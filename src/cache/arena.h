@@ -19,6 +19,7 @@
 struct arena_config {
 	u32 frames;     /* < 2^32 - 1 */
 	u32 max_frames; /* to which it may grow; 0: `frames` */
+	u32 ready;      /* of the free frames, so many are at hand at most; 0: all */
 	bool contents;  /* back the frames with real memory */
 	enum huge_pages huge;
 	char *memory; /* for max_frames, on a 2 MiB border, that is there already; or NULL */
@@ -34,6 +35,7 @@ struct arena {
 	struct frameset runs[ARENA_ORDERS]; /* by frame >> order */
 	struct frameset stuck;              /* frames past the end that are still used */
 	_Atomic u32 stuck_frames;
+	u32 ready_max, ready; /* arena_fetched() */
 	struct memory ram;
 	void *memory; /* where it begins, NULL without contents; immutable */
 };
@@ -45,6 +47,12 @@ void arena_finish(struct arena *a);
 /* The first frame of a free run, or ARENA_NONE when there is none so long. */
 u32 arena_alloc(struct arena *a, unsigned order);
 void arena_free(struct arena *a, u32 frame, unsigned order);
+
+/*
+ * How many frames of a run just handed out had to be fetched from the host of a virtual machine,
+ * which takes back what is free but for `ready` frames: those freed last, which go out first.
+ */
+u32 arena_fetched(struct arena *a, unsigned order);
 
 /*
  * Changes the number of frames, at most max_frames; one caller at a time. Frames past the end are

@@ -38,6 +38,7 @@ int cache_init(struct cache *c, const struct cache_config *config)
 {
 	u64 max = max_u64(config->memory_pages, config->max_memory_pages);
 	struct arena_config arena = { .frames = (u32)config->memory_pages,
+				      .ready = (u32)config->ready_pages,
 				      .max_frames = (u32)max,
 				      .contents = config->contents,
 				      .huge = config->huge_pages,

@@ -29,6 +29,7 @@ struct cache_config {
 	u64 memory_pages;     /* at first; cache_resize() changes it */
 	u64 max_memory_pages; /* to which it may grow; 0: memory_pages */
 	u64 reserve_pages;    /* not counted as dirtyable */
+	u64 ready_pages;      /* of what is free, in a virtual machine's hands; 0: all */
 	bool contents;
 	enum huge_pages huge_pages; /* for contents */
 	enum reclaim reclaim;

@@ -70,8 +70,7 @@ int fill_folio(struct fill *fill, u64 page, unsigned order, u32 flags)
 		folio_unpin(m->cache, f);
 		return rc;
 	}
-	world_spend(COST_ALLOC, 1);
-	world_spend(COST_PAGE, folio_pages(f));
+	folio_spend(m->cache, f);
 	if (fill->pages && fill->first_page + fill->pages != page)
 		fill_flush(fill);
 	if (!fill->pages)

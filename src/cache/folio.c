@@ -161,6 +161,13 @@ struct folio *folio_alloc_nowait(struct cache *c, unsigned order)
 	return alloc(c, order, false);
 }
 
+void folio_spend(struct cache *c, const struct folio *f)
+{
+	world_spend(COST_ALLOC, 1);
+	world_spend(COST_PAGE, folio_pages(f));
+	world_spend(COST_FETCH, arena_fetched(&c->arena, f->order));
+}
+
 void folio_pin(struct folio *f)
 {
 	u16 before = atomic_fetch_add_explicit(&f->pins, 1, memory_order_relaxed);

@@ -138,6 +138,8 @@ void folio_zero_racy(void *to, size_t length);
 struct folio *folio_alloc(struct cache *c, unsigned order);
 /* The same for those who hold what others wait for: gives up early at order 0 too. */
 struct folio *folio_alloc_nowait(struct cache *c, unsigned order);
+/* Charges the running task what making that folio costs. */
+void folio_spend(struct cache *c, const struct folio *f);
 
 /* A descriptor with one pin and in no mapping, its seq odd; NULL: table full. */
 struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order);

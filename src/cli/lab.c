@@ -13,7 +13,7 @@
 struct request {
 	const char *path, *json, *report, *trace;
 	struct words cases, policies, settings;
-	u64 seed, jobs;
+	u64 seed, seeds, jobs;
 	bool explain, check, quiet;
 };
 
@@ -23,6 +23,9 @@ static const struct option options[] = {
 	OPTION_SET(struct request, "KEY=VALUE",
 		   "set a choice of the policy, or SECTION.KEY, in all cases"),
 	OPTION_SEED(struct request),
+	OPTION_IN(struct request, seeds, NUMBER, "seeds", 0, "N",
+		  "run N seeds from --seed on, and take the median of each figure", 1,
+		  LAB_SEEDS_MAX),
 	OPTION_JOBS(struct request, "cases to run at a time (default: one per CPU)"),
 	OPTION_JSON(struct request),
 	OPTION_REPORT(struct request),
@@ -126,7 +129,7 @@ static int run_traced(FILE *out, void *ctx)
 
 	run->options.trace = out;
 	trace_text_head(out);
-	return lab_run(run->plan, &run->options, run->results);
+	return lab_run(run->plan, &run->options, run->results); /* of one seed */
 }
 
 /* Runs all; false after a complaint. */
@@ -139,7 +142,7 @@ static bool run_cases(const struct request *r, struct lab_run *run)
 	} else if (r->trace) {
 		if (!outfile_write(r->trace, run_traced, run, &e))
 			return true;
-	} else if (!lab_run(run->plan, &run->options, run->results)) {
+	} else if (!lab_run_seeds(run->plan, &run->options, (u32)r->seeds, run->results)) {
 		return true;
 	}
 	fprintf(stderr, "sluice lab: %s\n", e.text[0] ? e.text : "not enough memory");
@@ -223,7 +226,7 @@ static int run_several(const struct command *self, struct request *r, const stru
 
 static int run(const struct command *self, int argc, char **argv)
 {
-	struct request r = { .seed = 1 };
+	struct request r = { .seed = 1, .seeds = 1 };
 	struct words plain = { 0 };
 	int status;
 
@@ -235,6 +238,10 @@ static int run(const struct command *self, int argc, char **argv)
 		return EXIT_USAGE;
 	if (check_outputs(self, r.json, r.report, r.path))
 		return EXIT_USAGE;
+	if (r.seeds % 2 == 0)
+		return usage_error(self, "--seeds must be odd, so that there is a median");
+	if (r.seeds > 1 && (r.report || r.explain || r.trace))
+		return usage_error(self, "--report, --explain and --trace are for one seed");
 	if (r.trace && check_place(self, "trace", r.trace))
 		return EXIT_USAGE;
 	if (check_apart(self, "trace", r.trace, r.path) ||
@@ -261,6 +268,7 @@ const struct command command_lab = {
 		    "  sluice lab experiments/p2.ini --check\n"
 		    "  sluice lab experiments/p5-*.ini\n"
 		    "  sluice lab experiments/p4*.ini\n"
+		    "  sluice lab experiments/linux-6.18/measured.ini --seeds 5\n"
 		    "  sluice lab experiments/p2.ini -c baseline --trace p2.trace\n",
 	.options = options,
 	.run = run,

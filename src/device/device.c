@@ -565,6 +565,7 @@ static void device_submit_as(struct device *d, struct io *io, bool waited)
 		for (u32 i = 0; i < parts; i++) { /* with the last one io may be gone */
 			device_take_in(d, io);
 			device_start_part(d, io, i);
+			world_breathe();
 		}
 	}
 }

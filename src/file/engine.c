@@ -70,6 +70,7 @@ int engine_create(const struct engine_config *c, struct engine **out)
 	struct cache_config cache = { .memory_pages = c->memory_bytes / PAGE_SIZE,
 				      .max_memory_pages = c->max_memory_bytes / PAGE_SIZE,
 				      .reserve_pages = c->reserve_bytes / PAGE_SIZE,
+				      .ready_pages = c->ready_bytes / PAGE_SIZE,
 				      .contents = c->contents,
 				      .huge_pages = c->huge_pages,
 				      .reclaim = c->policy.reclaim,

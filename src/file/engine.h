@@ -30,6 +30,7 @@ struct engine_config {
 	u64 memory_bytes;     /* page cache memory: free pages and cached ones */
 	u64 max_memory_bytes; /* to which engine_resize() may let it grow; 0: memory_bytes */
 	u64 reserve_bytes;    /* of it, what the limits do not count (totalreserve_pages) */
+	u64 ready_bytes;      /* of what is free, not taken back by a host; 0: all */
 	bool contents;        /* keep the bytes */
 	enum huge_pages huge_pages;
 	bool register_memory;    /* lock it, and make it known to the devices' io_uring */

@@ -64,8 +64,7 @@ static struct folio *make_folio(struct write *w, u64 page, int *error)
 			return NULL;
 		}
 	}
-	world_spend(COST_ALLOC, 1);
-	world_spend(COST_PAGE, folio_pages(f));
+	folio_spend(m->cache, f);
 	return f;
 }
 
@@ -399,7 +398,8 @@ static int write_steps(struct write *w, bool polled)
 		polled = false;
 		if (!rc)
 			rc = write_step(w);
-		world_breathe();
+		if (w->position < w->end)
+			world_breathe();
 	}
 	return rc;
 }
@@ -413,6 +413,7 @@ static int write_locked(struct write *w)
 		return rc;
 	rc = write_steps(w, false);
 	rwsem_unlock(&w->inode->lock);
+	world_breathe(); /* not before: who comes meanwhile would find the lock held for longer */
 	return rc;
 }
 

@@ -423,10 +423,59 @@ int calibrate(struct calibration *c, const char *folder, unsigned rounds, struct
 
 #define FRESH_PARTS 32
 
+static double mean(const double *ns, unsigned n)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		sum += ns[i];
+	return n ? sum / n : 0;
+}
+
+/* The squares of the distances from two means, one before part k and one from it on. */
+static double misfit(const double *ns, unsigned parts, unsigned k)
+{
+	double before = mean(ns, k), beyond = mean(ns + k, parts - k), sum = 0;
+
+	for (unsigned i = 0; i < parts; i++) {
+		double d = ns[i] - (i < k ? before : beyond);
+
+		sum += d * d;
+	}
+	return sum;
+}
+
+void calibrate_parts(struct calibration *c, const double *ns, unsigned parts, u64 part)
+{
+	double beyond, sorted[FRESH_PARTS];
+	unsigned k = 0;
+
+	assert(parts && parts <= FRESH_PARTS);
+	for (unsigned i = 1; i < parts; i++)
+		if (misfit(ns, parts, i) < misfit(ns, parts, k))
+			k = i;
+	beyond = mean(ns + k, parts - k);
+	if (!k || beyond < 2 * mean(ns, k))
+		k = parts;
+	memcpy(sorted, ns, parts * sizeof(*ns));
+	c->cost[COST_PAGE] = summary(sorted, k);
+	c->cost[COST_PAGE].ns = mean(ns, k); /* slow parts count, however few */
+	c->fresh_bytes = parts * part;
+	c->ready_bytes = 0;
+	if (k == parts)
+		return;
+	memcpy(sorted, ns + k, (parts - k) * sizeof(*ns));
+	c->cost[COST_FETCH] = summary(sorted, parts - k);
+	c->cost[COST_FETCH].ns = beyond - c->cost[COST_PAGE].ns;
+	c->cost[COST_FETCH].low_ns -= c->cost[COST_PAGE].ns;
+	c->cost[COST_FETCH].high_ns -= c->cost[COST_PAGE].ns;
+	c->ready_bytes = k * part;
+}
+
 int calibrate_fresh(struct calibration *c, u64 bytes, struct err *e)
 {
 	size_t part = (size_t)round_down(bytes / FRESH_PARTS, PAGE_SIZE), size = part * FRESH_PARTS;
-	double ns[FRESH_PARTS], sum_ns = 0;
+	double ns[FRESH_PARTS];
 	volatile char *memory;
 
 	assert(part);
@@ -440,11 +489,8 @@ int calibrate_fresh(struct calibration *c, u64 bytes, struct err *e)
 		for (size_t at = i * part; at < (i + 1) * part; at += PAGE_SIZE)
 			memory[at] = 1;
 		ns[i] = (double)(world_now_real() - start) / (double)(part / PAGE_SIZE);
-		sum_ns += ns[i];
 	}
 	munmap((void *)memory, size);
-	c->cost[COST_PAGE] = summary(ns, FRESH_PARTS);
-	c->cost[COST_PAGE].ns = sum_ns / FRESH_PARTS; /* slow parts count, however few */
-	c->fresh_bytes = size;
+	calibrate_parts(c, ns, FRESH_PARTS, part);
 	return 0;
 }

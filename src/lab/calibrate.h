@@ -30,6 +30,7 @@ enum whole {
 struct calibration {
 	struct measured cost[COST_MAX], whole[WHOLE_MAX];
 	u64 fresh_bytes; /* page_ns is that of so much memory nobody used; 0: of used memory */
+	u64 ready_bytes; /* of it, what was at hand; fetch_ns is known then; 0: all */
 };
 
 /*
@@ -42,6 +43,8 @@ int calibrate(struct calibration *c, const char *folder, unsigned rounds, struct
  * host takes back what has long been free, and then a page costs many times as much.
  */
 int calibrate_fresh(struct calibration *c, u64 bytes, struct err *e);
+/* What equal parts of that memory, of `part` bytes each, say: page_ns, and perhaps fetch_ns. */
+void calibrate_parts(struct calibration *c, const double *ns, unsigned parts, u64 part);
 /* What the lab charges unless it is told. */
 double calibrate_default(enum cost cost);
 /* How a cost is measured, or why it is not. */

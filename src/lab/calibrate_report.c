@@ -28,6 +28,7 @@ static const char *const methods[COST_MAX] = {
 	[COST_ALLOC] = ("what a pwrite() of a page takes longer when it is not cached, but for the "
 			"page itself"),
 	[COST_PAGE] = "what each further page adds to that in a pwrite() of 64 KiB",
+	[COST_FETCH] = "not measured without --fresh: a page that the host has taken back",
 	[COST_COPY] = "what a pwrite() of a page takes longer than one of a byte",
 	[COST_DIRTY] = "what a pwrite() of a page takes longer when it is clean",
 	[COST_SPLIT] = "not measured: no system call does only that",
@@ -41,7 +42,7 @@ static const char *const methods[COST_MAX] = {
 	[COST_WAKE] = "from waking a thread by a futex until it runs",
 };
 
-_Static_assert(COST_MAX == 14, "a new cost needs a method, and a place in whole calls");
+_Static_assert(COST_MAX == 15, "a new cost needs a method, and a place in whole calls");
 
 static const struct {
 	const char *about;
@@ -96,7 +97,17 @@ static void print_cost(FILE *out, const struct calibration *c, enum cost cost)
 	const struct measured *m = &c->cost[cost];
 	char text[UNITS_TEXT_MAX];
 
-	if (cost == COST_PAGE && c->fresh_bytes)
+	if (cost == COST_FETCH && c->ready_bytes)
+		fprintf(out,
+			"# what touching such a page takes longer beyond the first %s; belongs "
+			"with "
+			"ready = %s in [machine]",
+			units_print_bytes(text, c->ready_bytes),
+			units_print_bytes(text, c->ready_bytes));
+	else if (cost == COST_PAGE && c->ready_bytes)
+		fprintf(out, "# the mean of touching the first %s of memory that nobody used",
+			units_print_bytes(text, c->ready_bytes));
+	else if (cost == COST_PAGE && c->fresh_bytes)
 		fprintf(out, "# the mean of touching %s of memory that nobody used",
 			units_print_bytes(text, c->fresh_bytes));
 	else

@@ -44,6 +44,14 @@ struct lab_options {
 /* Runs all; results[i] is of plan->cases[i]. 0, or -ENOMEM before anything ran. */
 int lab_run(const struct plan *plan, const struct lab_options *o, struct lab_result *results);
 
+/*
+ * The same under `seeds` seeds, an odd number of them, from o->seed on: results[i] has each
+ * figure's median. Nothing can be recorded or traced then, unless it is one.
+ */
+#define LAB_SEEDS_MAX 99
+int lab_run_seeds(const struct plan *plan, const struct lab_options *o, u32 seeds,
+		  struct lab_result *results);
+
 /* Frees the series of all. */
 void lab_results_finish(struct lab_result *results, size_t count);
 

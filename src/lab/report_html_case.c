@@ -122,6 +122,8 @@ static void machine(FILE *out, const struct setup *s)
 	choice_number(out, "cpus", s->sim.cpus);
 	choice_bytes(out, "memory", (double)s->memory_bytes);
 	choice_bytes(out, "reserve", (double)s->reserve_bytes);
+	if (s->ready_bytes)
+		choice_bytes(out, "ready", (double)s->ready_bytes);
 	choice_number(out, "hz", s->sim.hz);
 	for (u32 i = 0; i < s->device_count; i++)
 		device(out, &s->device[i]);

@@ -91,6 +91,7 @@ int rig_build(struct rig *r, const struct setup *s, const struct policy *policy,
 	const struct engine_config engine = {
 		.memory_bytes = s->memory_bytes,
 		.reserve_bytes = s->reserve_bytes,
+		.ready_bytes = s->ready_bytes,
 		.fs = s->fs,
 		.policy = *policy,
 		.vm = s->vm,

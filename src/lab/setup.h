@@ -56,7 +56,7 @@ struct setup_tenant {
 
 struct setup {
 	struct sim_config sim;
-	u64 memory_bytes, reserve_bytes;
+	u64 memory_bytes, reserve_bytes, ready_bytes;
 	enum fs_kind fs; /* under the files */
 	struct vm_settings vm;
 	struct setup_device device[ENGINE_DEVICES_MAX];

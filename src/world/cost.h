@@ -18,6 +18,7 @@
 	X(LOOKUP, lookup_ns, 430, "finding one cached folio")                                  \
 	X(ALLOC, alloc_ns, 1050, "allocating a folio and putting it into the cache")           \
 	X(PAGE, page_ns, 220, "making one page of memory ready for a new folio")               \
+	X(FETCH, fetch_ns, 0, "getting one page of memory back from a host")                   \
 	X(COPY, copy_ns, 400, "copying one page")                                              \
 	X(DIRTY, dirty_ns, 215, "making a clean folio dirty")                                  \
 	X(SPLIT, split_ns, 3000, "splitting a folio")                                          \

@@ -19,6 +19,11 @@
  * queue is served in order: whoever leaves it free, or finds it free after queueing,
  * hands it over: to one exclusive waiter, or to all shared ones up to the next exclusive
  * one. Each waiter parks on a word of its own and owns the lock when it wakes.
+ *
+ * A barging one imitates Linux's (kernel/locking/rwsem.c) where Linux is simulated: a waiting
+ * writer is woken, but the lock is left free, and a task that runs takes it before him. Only
+ * a writer who has waited for 4 ms and finds it taken once more is handed it next. With few
+ * CPUs, who runs passes a queue again and again.
  */
 #include "world/lock.h"
 #include "world/task.h"
@@ -165,14 +170,38 @@ struct rwsem_waiter {
 	struct rwsem_waiter *next;
 	_Atomic u32 granted;
 	bool exclusive;
+	u64 patient_until_ns;
 };
+
+#define PATIENCE_NS (4 * NSEC_PER_MSEC)
 
 void rwsem_init(struct rwsem *s, enum lock_rank rank)
 {
 	atomic_init(&s->word, 0);
 	s->rank = rank;
 	spin_init(&s->guard, RANK_NONE);
+	s->barging = s->handoff = false;
 	s->first = s->last = NULL;
+}
+
+void rwsem_init_barging(struct rwsem *s, enum lock_rank rank)
+{
+	rwsem_init(s, rank);
+	s->barging = true;
+}
+
+/* Whether the lock is not handed over, but left free for whoever comes first. */
+static bool is_up_for_grabs(const struct rwsem *s)
+{
+	return s->barging && world_is_sim() && !s->handoff && s->first && s->first->exclusive;
+}
+
+static bool barge(struct rwsem *s)
+{
+	u32 word = RWSEM_WAITERS;
+
+	return is_up_for_grabs(s) &&
+	       atomic_compare_exchange_strong(&s->word, &word, RWSEM_WAITERS | RWSEM_EXCLUSIVE);
 }
 
 /* Gives the lock to those at the front who can have it, and returns them, unwoken. */
@@ -191,6 +220,7 @@ static struct rwsem_waiter *take_front(struct rwsem *s)
 			grant++;
 	s->first = last->next;
 	last->next = NULL;
+	s->handoff = false;
 	/* meanwhile shared holders may leave, but nobody can come: RWSEM_WAITERS is set */
 	atomic_fetch_add_explicit(&s->word, grant, memory_order_acquire);
 	if (!s->first) {
@@ -198,6 +228,19 @@ static struct rwsem_waiter *take_front(struct rwsem *s)
 		atomic_fetch_and_explicit(&s->word, ~RWSEM_WAITERS, memory_order_relaxed);
 	}
 	return taken;
+}
+
+/* The woken first waiter takes the lock if it is free; else, having waited long, insists. */
+static void try_as_waiter(struct rwsem *s, struct rwsem_waiter *me)
+{
+	spin_lock(&s->guard);
+	if (s->first == me) {
+		if (take_front(s))
+			atomic_store(&me->granted, 1);
+		else if (world_now() > me->patient_until_ns)
+			s->handoff = true;
+	}
+	spin_unlock(&s->guard);
 }
 
 static void wake_taken(struct rwsem_waiter *w)
@@ -216,6 +259,11 @@ void rwsem_hand_over(struct rwsem *s)
 	struct rwsem_waiter *taken;
 
 	spin_lock(&s->guard);
+	if (is_up_for_grabs(s)) {
+		world_unpark(&s->first->granted, 1);
+		spin_unlock(&s->guard);
+		return;
+	}
 	taken = take_front(s);
 	spin_unlock(&s->guard);
 	wake_taken(taken);
@@ -227,6 +275,11 @@ void rwsem_lock_slow(struct rwsem *s, bool exclusive)
 	const char *what = (exclusive ? rwsem_exclusive_what : rwsem_shared_what)[s->rank];
 
 	spin_lock(&s->guard);
+	if (exclusive && barge(s)) {
+		spin_unlock(&s->guard);
+		return;
+	}
+	me.patient_until_ns = world_now() + PATIENCE_NS;
 	if (s->last)
 		s->last->next = &me;
 	else
@@ -237,6 +290,9 @@ void rwsem_lock_slow(struct rwsem *s, bool exclusive)
 	taken = take_front(s);
 	spin_unlock(&s->guard);
 	wake_taken(taken);
-	while (!atomic_load_explicit(&me.granted, memory_order_acquire))
+	while (!atomic_load_explicit(&me.granted, memory_order_acquire)) {
 		world_park_for(&me.granted, 0, WORLD_NEVER, what);
+		if (s->barging && world_is_sim() && !me.granted)
+			try_as_waiter(s, &me);
+	}
 }

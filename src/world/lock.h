@@ -7,7 +7,7 @@
  *		world nobody can ever find one held: that is an assertion failure
  * mutex	may be held across a park; barging allowed
  * rwsem	shared or exclusive; strictly first come first served, handed over
- *		directly, as Linux's rwsem does to a waiter that has waited long
+ *		directly; but for a barging one in the simulated world
  * cond, completion	as the names say
  *
  * Every lock has a rank; a task may only take locks of a higher rank than those it
@@ -82,6 +82,8 @@ struct rwsem {
 	_Atomic u32 word;
 	u32 rank;
 	struct spinlock guard;
+	bool barging;
+	bool handoff; /* the first in the queue is not to be passed any more */
 	struct rwsem_waiter *first, *last;
 };
 
@@ -242,6 +244,8 @@ static inline bool completion_is_done(const struct completion *c)
 /* --- rwsem --- */
 
 void rwsem_init(struct rwsem *s, enum lock_rank rank);
+/* One that in the simulated world may be taken past waiting writers, as Linux's may (lock.c). */
+void rwsem_init_barging(struct rwsem *s, enum lock_rank rank);
 
 static inline void rwsem_lock_shared(struct rwsem *s)
 {

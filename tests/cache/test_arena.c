@@ -286,6 +286,34 @@ static void test_frames_have_bytes_of_their_own(void **state)
 	arena_finish(&a);
 }
 
+/* What was freed last is at hand, up to so much; the rest is fetched. */
+static void test_a_host_takes_free_frames_back(void **state)
+{
+	struct arena_config c = { .frames = 64, .ready = 8 };
+	struct arena a;
+	u32 first, second;
+
+	(void)state;
+	assert_int_equal(arena_init(&a, &c), 0);
+	first = arena_alloc(&a, 2);
+	assert_int_equal(arena_fetched(&a, 2), 0);
+	second = arena_alloc(&a, 3);
+	assert_int_equal(arena_fetched(&a, 3), 4); /* 4 of the 8 were left */
+	arena_alloc(&a, 0);
+	assert_int_equal(arena_fetched(&a, 0), 1);
+	arena_free(&a, first, 2);
+	arena_free(&a, second, 3); /* 12 were freed, 8 of them stay at hand */
+	arena_alloc(&a, 4);
+	assert_int_equal(arena_fetched(&a, 4), 8);
+	arena_finish(&a);
+
+	c.ready = 0; /* all stay at hand */
+	assert_int_equal(arena_init(&a, &c), 0);
+	arena_alloc(&a, 5);
+	assert_int_equal(arena_fetched(&a, 5), 0);
+	arena_finish(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +325,7 @@ int main(void)
 		cmocka_unit_test(test_random_use_against_an_array_of_owners),
 		cmocka_unit_test(test_a_large_arena),
 		cmocka_unit_test(test_frames_have_bytes_of_their_own),
+		cmocka_unit_test(test_a_host_takes_free_frames_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

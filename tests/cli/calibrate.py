@@ -27,7 +27,8 @@ def test_a_cpu_section_is_printed():
     lines = calibrated().splitlines()
     equal(lines[0], '[cpu]')
     keys = [m.group(1) for m in (re.match(r'#? ?(\w+_ns) = \d+$', line) for line in lines) if m]
-    equal(keys, ['syscall_ns', 'lookup_ns', 'alloc_ns', 'page_ns', 'copy_ns', 'dirty_ns', 'split_ns',
+    equal(keys, ['syscall_ns', 'lookup_ns', 'alloc_ns', 'page_ns', 'fetch_ns', 'copy_ns',
+                 'dirty_ns', 'split_ns',
                  'evict_ns', 'activate_ns', 'begin_ns', 'submit_ns', 'complete_ns', 'estimate_ns', 'wake_ns'])
     # what cannot be measured stands there as a comment, with its default
     assert '# split_ns = 3000' in lines and '# complete_ns = 2000' in lines, lines

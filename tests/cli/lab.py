@@ -150,7 +150,7 @@ def test_explanations_stand_below_the_table():
     table, _, rest = sluice('lab', SMALL).out, *done.out.partition('\nbaseline, linux-7.4\n')[1:]
     assert done.out.startswith(table), done.out
     lines = rest.split('\nsluice, sluice\n')[0].splitlines()
-    equal(lines[0], '  4 writers made 343 writes a second, 1.34M a second, for 5.02 s.')
+    equal(lines[0], '  4 writers made 341 writes a second, 1.33M a second, for 5.09 s.')
     result = json.loads(sluice('lab', SMALL, '--explain', '--json', '-').out)
     equal(['  ' + sentence for sentence in result['cases'][0]['explanation']], lines)
     equal([c['decided_by'] for c in result['cases']], ['charge', 'jobs'])
@@ -227,6 +227,10 @@ def test_experiments_that_make_no_sense_are_refused():
     refused(['lab', 'none.ini'], 'sluice lab: none.ini: No such file or directory')
     refused(['lab', SMALL, SMALL, '--json', '-'],
             'sluice lab: one experiment at a time, not "%s" too' % SMALL)
+    refused(['lab', SMALL, '--seeds', '4'],
+            'sluice lab: --seeds must be odd, so that there is a median')
+    refused(['lab', SMALL, '--seeds', '3', '--explain'],
+            'sluice lab: --report, --explain and --trace are for one seed')
     refused(['lab', SMALL, '-c', 'slice'],
             'sluice lab: %s: there is no case "slice"; did you mean "sluice"?' % SMALL)
     refused(['lab', SMALL, '-p', 'linux'],

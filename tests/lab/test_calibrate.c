@@ -148,6 +148,26 @@ static void a_real_one_measures(void **state)
 		assert_true(c.cost[i].low_ns <= c.cost[i].ns && c.cost[i].ns <= c.cost[i].high_ns);
 }
 
+static void memory_at_hand_is_told_from_what_must_be_fetched(void **state)
+{
+	const double slow[] = { 2100, 1900, 2000, 13000, 15000, 17000 };
+	const double even[] = { 300, 310, 290, 300, 450, 320 };
+	struct calibration c = { 0 };
+
+	(void)state;
+	calibrate_parts(&c, slow, 6, 1 << 20);
+	assert_true(c.cost[COST_PAGE].known && c.cost[COST_PAGE].ns == 2000);
+	assert_true(c.cost[COST_FETCH].known && c.cost[COST_FETCH].ns == 13000);
+	assert_int_equal(c.fresh_bytes, 6 << 20);
+	assert_int_equal(c.ready_bytes, 3 << 20);
+
+	c = (struct calibration){ 0 };
+	calibrate_parts(&c, even, 6, 1 << 20);
+	assert_in_range(c.cost[COST_PAGE].ns, 328, 329); /* the slow part counts */
+	assert_false(c.cost[COST_FETCH].known);
+	assert_int_equal(c.ready_bytes, 0);
+}
+
 static void a_folder_that_will_not_do_is_named(void **state)
 {
 	struct calibration c;
@@ -166,6 +186,7 @@ int main(void)
 		cmocka_unit_test(a_machine_file_keeps_its_other_sections),
 		cmocka_unit_test(a_machine_file_can_be_new),
 		cmocka_unit_test(a_real_one_measures),
+		cmocka_unit_test(memory_at_hand_is_told_from_what_must_be_fetched),
 		cmocka_unit_test(a_folder_that_will_not_do_is_named),
 	};
 

@@ -101,6 +101,45 @@ static void cases_do_not_notice_each_other(void **state)
 	small_finish(&s);
 }
 
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Each figure of several seeds is the median of what they give by themselves. */
+static void seeds_give_medians(void **state)
+{
+	struct lab_result alone[3][CASES], all[CASES];
+	struct small s;
+
+	(void)state;
+	small_load(&s);
+	for (u64 n = 0; n < 3; n++) {
+		struct lab_options o = { .seed = 4 + n, .jobs = 2 };
+
+		assert_int_equal(lab_run(&s.plan, &o, alone[n]), 0);
+	}
+	assert_int_equal(
+		lab_run_seeds(&s.plan, &(struct lab_options){ .seed = 4, .jobs = 2 }, 3, all), 0);
+	assert_true(alone[0][0].predicted.value[METRIC_CHARGED] !=
+		    alone[1][0].predicted.value[METRIC_CHARGED]);
+	for (size_t i = 0; i < CASES; i++) {
+		for (enum metric m = 0; m < METRIC_MAX; m++) {
+			double v[3];
+
+			if (all[i].predicted.state[m] != METRIC_KNOWN)
+				continue;
+			for (u32 n = 0; n < 3; n++)
+				v[n] = alone[n][i].predicted.value[m];
+			qsort(v, 3, sizeof(*v), compare);
+			assert_true(all[i].predicted.value[m] == v[1]);
+		}
+	}
+	small_finish(&s);
+}
+
 /* Two labs at once, as a program might that uses this one: two tasks of the real world. */
 static void run_two(void *arg)
 {
@@ -134,6 +173,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cases_do_not_notice_each_other),
 		cmocka_unit_test(labs_do_not_notice_each_other),
+		cmocka_unit_test(seeds_give_medians),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ BUILD = os.path.join(run.ROOT, 'build-coverage')
 TEMPORARY = os.path.join(BUILD, 'tmp')
 # They run the same code as shorter ones, for longer; or look at the library itself, which here has
 # what counts the lines in it.
-LEFT_OUT = re.compile(r'^cli/(published_|measured|pinned)|^file/property_tight$|^cli/library$')
+LEFT_OUT = re.compile(r'^cli/(published_|pinned)|^file/property_tight$|^cli/library$')
 STRICT = ('ledger', 'cache', 'writeback', 'file')
 WANTED = {True: 95.0, False: 85.0}
 WORST = 20
