@@ -102,7 +102,7 @@ static inline void accepted_enter(const struct accepted_note *n, struct accepted
 {
 	uint64_t end = n->to < s->size ? n->to : s->size;
 
-	switch (n->kind) {
+	switch (atomic_load(&n->kind)) {
 	case WRITE:
 	case APPEND:
 		if (n->from > s->size)

@@ -382,8 +382,8 @@ bool mapping_end_writeback(struct mapping *m, u64 first_block, u32 count, int er
 	u64 at = first_block, end = first_block + count;
 	struct cache *c = m->cache; /* the mapping may go as soon as its pages have landed */
 	struct ledger_entry e = { 0 };
-	bool missed;
 	struct bill b;
+	bool missed;
 
 	spin_lock(&m->tree_lock);
 	bill_begin(&b, m);
@@ -423,13 +423,11 @@ void folio_keep(struct folio *f)
 {
 	struct mapping *m = folio_get(f->mapping);
 	struct ledger_entry e = { 0 };
-	struct bill b;
 	s32 pages = 0;
 
 	if (!m)
 		return;
 	spin_lock(&m->tree_lock);
-	bill_begin(&b, m);
 	if (f->mapping == m && folio_is_to_drop(f)) {
 		for (u64 page = f->index; page < folio_end(f); page = round_down(page, 64) + 64) {
 			struct leaf *leaf = index_leaf(&m->index, page);
@@ -441,10 +439,8 @@ void folio_keep(struct folio *f)
 		}
 		enter_drop(f, &e, -pages, pages ? -(s32)folio_pages(f) : 0);
 		atomic_fetch_and_explicit(&f->flags, ~(u32)FOLIO_DROP, memory_order_relaxed);
-		if (pages && unlikely(b.tenants))
-			bill_folio(&b, f, NULL, &e);
-		if (pages)
-			post(&b, &e);
+		if (pages) /* tenants have no book of what is to be dropped */
+			ledger_post_all(m->books, MAPPING_BOOKS, &e, &m->cache->books_lock);
 	}
 	spin_unlock(&m->tree_lock);
 }
@@ -456,14 +452,15 @@ void mapping_tag_towrite(struct mapping *m, u64 first_page, u64 last_page)
 	spin_lock(&m->tree_lock);
 	for (u64 from = first_page; index_next(&m->index, TAG_DIRTY, from, &page);) {
 		struct leaf *leaf = index_leaf(&m->index, page);
-		u64 past = last_page - leaf->first + 1; /* pages of the leaf that are in range */
+		u64 past =
+			last_page - leaf_first(leaf) + 1; /* pages of the leaf that are in range */
 
 		if (page > last_page)
 			break;
 		index_tag_set(leaf, TAG_TOWRITE,
 			      leaf->tag[TAG_DIRTY] & (~0ull << page % 64) &
 				      bits_mask(0, (u32)min_u64(past, 64)));
-		from = leaf->first + LEAF_PAGES;
+		from = leaf_first(leaf) + LEAF_PAGES;
 	}
 	spin_unlock(&m->tree_lock);
 }

@@ -68,6 +68,8 @@ struct device_stats {
 	u64 read_bytes, write_bytes;
 	u64 busy_ns; /* time with at least one request between arrival and answer */
 	u64 in_flight, in_flight_max; /* requests */
+	u64 reads_in_flight;          /* of them */
+	u64 reads_done, read_ns;      /* reads answered, and how long they took in sum */
 };
 
 enum io_engine { IO_ENGINE_AUTO, IO_ENGINE_URING, IO_ENGINE_THREADS };
@@ -85,7 +87,7 @@ struct device_config {
 	u64 path_ns;        /* rate: likewise, what the host needs for the way there and back */
 	u32 io_unit_bytes;  /* ebs: an I/O counts once per started unit */
 	u32 channels;       /* nvme */
-	u32 one_at_a_time;  /* nvme: 1: reads and writes share the flash */
+	u32 shared;         /* nvme: 1: all in flight share the flash equally */
 	double read_bytes_per_s, write_bytes_per_s; /* nvme: of the whole device */
 	u64 read_latency_ns, write_latency_ns;      /* nvme: median of one operation */
 	double latency_sigma;                       /* nvme: sigma of the log-normal latency */

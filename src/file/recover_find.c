@@ -80,7 +80,8 @@ static int by_handle(const struct persist_name *name, int folder, int *out)
 	union {
 		struct file_handle head;
 		char room[sizeof(struct file_handle) + sizeof(name->handle)];
-	} handle = { .head = { name->handle_bytes, name->handle_type } };
+	} handle = { .head.handle_bytes = name->handle_bytes,
+		     .head.handle_type = name->handle_type };
 	int fd;
 
 	if (!name->handle_bytes || name->handle_bytes > sizeof(name->handle))

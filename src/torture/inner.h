@@ -73,7 +73,8 @@ struct tfile {
 	struct rwsem lock; /* alone: who may make the file shorter or knows where it will end */
 	u32 appends;       /* under way, and the size when the first of them began */
 	u64 append_base;
-	bool forgets;                    /* what is not on the disk is being given up */
+	bool forgets; /* what is not on the disk is being given up */
+	u64 cuts;     /* times that it was cut, or a hole was made, begun and ended; odd: now */
 	u64 safe_least, safe_most;       /* sizes it may come back with after a power loss */
 	struct file *open[TASKS_MAX][2]; /* [1]: direct */
 	bool sync[TASKS_MAX];

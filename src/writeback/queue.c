@@ -164,8 +164,14 @@ static bool look_again(struct wb *wb, struct inode *inode)
 
 void wb_recheck(struct wb *wb, struct inode *inode)
 {
-	if (!look_again(wb, inode) || inode->state & INODE_FREEING || !list_empty(&inode->link))
+	const struct ledger *l = &inode->m.ledger;
+
+	if (!look_again(wb, inode) || inode->state & INODE_FREEING)
 		return;
+	/* what is dirty all the time, but no page of it for long, is not old */
+	if (!list_empty(&inode->link) && ledger_level(l, LEVEL_DROP) < ledger_level(l, LEVEL_DEBT))
+		return;
+	list_del(&inode->link);
 	inode->dirtied_when = world_jiffies();
 	list_add(&wb->dirty, &inode->link);
 }

@@ -14,6 +14,8 @@
  */
 #include "rig.h"
 
+#include "accepted.h"
+
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>
@@ -24,30 +26,15 @@
 #define FILES       2 /* of each thread */
 #define SLOTS       (THREADS * FILES + 1)
 #define SHARED      (SLOTS - 1) /* all threads write to it, each its own records */
-#define MOST        (160 * KIB)
+#define MOST        ACCEPTED_MOST
 #define SHARED_SIZE (64 * KIB)
 #define RECORD      97
 
-enum kind { NOTHING, WRITE, APPEND, TRUNCATE, ZERO, RENAME, REMOVE, CREATE };
-
-/* What a thread is at. */
-struct note {
-	_Atomic unsigned kind;
-	unsigned slot, version;
-	uint64_t from, to, old_size, new_size;
-};
-
-struct slot {
-	unsigned exists, name;
-	uint64_t size;
-	uint8_t bytes[MOST];
-};
-
 struct ground {
-	struct note note[THREADS];
+	struct accepted_note note[THREADS];
 	_Atomic unsigned version;
 	_Atomic uint64_t calls, recovered, kills_at_work;
-	struct slot slot[SLOTS];
+	struct accepted_slot slot[SLOTS];
 };
 
 static struct ground *ground;
@@ -85,58 +72,13 @@ static const char *path_of(unsigned slot, unsigned name)
 
 /* --- what may be there */
 
-/* The note about a slot, if a call on it did not come to its end. */
-static const struct note *note_of(unsigned slot, unsigned *next)
-{
-	for (; *next < THREADS; ++*next)
-		if (ground->note[*next].kind && ground->note[*next].slot == slot)
-			return &ground->note[(*next)++];
-	return NULL;
-}
-
-static bool byte_may_be(unsigned slot, uint64_t at, uint8_t found)
-{
-	const struct slot *s = &ground->slot[slot];
-	const struct note *n;
-
-	if (found == (at < s->size ? s->bytes[at] : 0))
-		return true;
-	for (unsigned next = 0; (n = note_of(slot, &next));) {
-		if (n->kind == TRUNCATE && at >= n->old_size && !found)
-			return true;
-		if (at < n->from || at >= n->to)
-			continue;
-		if ((n->kind == WRITE || n->kind == APPEND) &&
-		    (found == rig_byte(at, n->version) || (at >= n->old_size && !found)))
-			return true;
-		if (n->kind == ZERO && !found)
-			return true;
-	}
-	return false;
-}
-
-static bool size_may_be(unsigned slot, uint64_t found)
-{
-	const struct note *n;
-
-	if (found == ground->slot[slot].size)
-		return true;
-	for (unsigned next = 0; (n = note_of(slot, &next));) {
-		if (n->kind == TRUNCATE && (found == n->old_size || found == n->new_size))
-			return true;
-		if ((n->kind == WRITE || n->kind == APPEND) && found >= n->old_size &&
-		    found <= n->new_size)
-			return true;
-	}
-	return false;
-}
-
 /* Opens what there is of a slot by the system; -1: nothing, as it may be. */
 static int open_slot(unsigned slot, unsigned *name)
 {
-	const struct slot *s = &ground->slot[slot];
+	const struct accepted_slot *s = &ground->slot[slot];
 	unsigned next = 0;
-	const struct note *n = slot == SHARED ? NULL : note_of(slot, &next);
+	const struct accepted_note *n =
+		slot == SHARED ? NULL : accepted_next(ground->note, THREADS, slot, &next);
 	unsigned kind = n ? n->kind : NOTHING;
 	int fd;
 
@@ -155,7 +97,7 @@ static int open_slot(unsigned slot, unsigned *name)
 static void check_slot(unsigned slot)
 {
 	static uint8_t buf[MOST + 1];
-	struct slot *s = &ground->slot[slot];
+	struct accepted_slot *s = &ground->slot[slot];
 	unsigned name;
 	int fd = open_slot(slot, &name);
 	ssize_t n = 0;
@@ -163,12 +105,12 @@ static void check_slot(unsigned slot)
 	if (fd >= 0) {
 		n = read(fd, buf, sizeof(buf));
 		close(fd);
-		if (!size_may_be(slot, (uint64_t)n) && s->exists)
+		if (!accepted_size(ground->note, THREADS, slot, s, (uint64_t)n) && s->exists)
 			die("slot %u has %zd bytes, not %llu", slot, n,
 			    (unsigned long long)s->size);
 	}
 	for (ssize_t i = 0; i < n; i++)
-		if (!byte_may_be(slot, (uint64_t)i, buf[i]))
+		if (!accepted_byte(ground->note, THREADS, slot, s, (uint64_t)i, buf[i], rig_byte))
 			die("slot %u: byte %zd of %zd is %02x, not %02x", slot, i, n, buf[i],
 			    (uint64_t)i < s->size ? s->bytes[i] : 0);
 	s->exists = fd >= 0;
@@ -197,34 +139,28 @@ struct worker {
 	uint8_t buf[MOST] __attribute__((aligned(4096)));
 };
 
-static struct note *begin(struct worker *w, enum kind kind, unsigned slot, uint64_t from,
-			  uint64_t to)
+static struct accepted_note *begin(struct worker *w, enum accepted_kind kind, unsigned slot,
+				   uint64_t from, uint64_t to)
 {
-	struct note *n = &ground->note[w->number];
-	uint64_t size = ground->slot[slot].size;
+	struct accepted_note *n = &ground->note[w->number];
 
-	n->slot = slot;
-	n->from = from;
-	n->to = to;
-	n->old_size = n->new_size = size;
-	if ((kind == WRITE || kind == APPEND) && to > size)
-		n->new_size = to;
-	if (kind == TRUNCATE)
-		n->new_size = to;
 	n->version = 1 + atomic_fetch_add(&ground->version, 1) % 250;
-	atomic_store(&n->kind, kind);
+	accepted_begin(n, &ground->slot[slot], kind, slot, from, to);
 	return n;
 }
 
 static void end(struct worker *w)
 {
-	atomic_store(&ground->note[w->number].kind, NOTHING);
+	struct accepted_note *n = &ground->note[w->number];
+
+	accepted_enter(n, &ground->slot[n->slot], w->buf);
+	atomic_store(&n->kind, NOTHING);
 	atomic_fetch_add(&ground->calls, 1);
 }
 
 static void open_file(struct worker *w, unsigned slot)
 {
-	struct slot *s = &ground->slot[slot];
+	struct accepted_slot *s = &ground->slot[slot];
 	bool direct = slot != SHARED && draw(&w->random, 8) == 0;
 	int flags = O_RDWR | (direct ? O_DIRECT : 0);
 
@@ -239,23 +175,11 @@ static void open_file(struct worker *w, unsigned slot)
 	end(w);
 }
 
-static void enter_bytes(unsigned slot, const uint8_t *bytes, uint64_t from, uint64_t to)
-{
-	struct slot *s = &ground->slot[slot];
-
-	if (from > s->size)
-		memset(s->bytes + s->size, 0, from - s->size);
-	if (bytes)
-		memcpy(s->bytes + from, bytes, to - from);
-	if (to > s->size)
-		s->size = to;
-}
-
 static void do_write(struct worker *w, unsigned slot)
 {
 	static const unsigned flags[16] = { [14] = SLUICE_DONTCACHE, [15] = SLUICE_DSYNC };
 	uint64_t from = draw(&w->random, MOST - 4096), most = MOST - from, length;
-	struct note *n;
+	struct accepted_note *n;
 	ssize_t done;
 
 	if (most > 48 * KIB)
@@ -278,7 +202,6 @@ static void do_write(struct worker *w, unsigned slot)
 	done = sluice_pwrite(w->file[slot], w->buf, length, from,
 			     w->direct[slot] ? 0 : flags[draw(&w->random, 16)]);
 	must(done == (ssize_t)(length));
-	enter_bytes(slot, w->buf, from, from + length);
 	end(w);
 }
 
@@ -286,7 +209,7 @@ static void do_append(struct worker *w, unsigned slot)
 {
 	uint64_t size = ground->slot[slot].size, length = 1 + draw(&w->random, 6000), at;
 	struct iovec v = { w->buf, length };
-	struct note *n;
+	struct accepted_note *n;
 
 	if (w->direct[slot] || size + length > MOST)
 		return;
@@ -295,39 +218,32 @@ static void do_append(struct worker *w, unsigned slot)
 		w->buf[i] = rig_byte(size + i, n->version);
 	must(sluice_append(w->file[slot], &v, 1, 0, &at) == (ssize_t)(length));
 	must(at == size);
-	enter_bytes(slot, w->buf, size, size + length);
 	end(w);
 }
 
 static void do_truncate(struct worker *w, unsigned slot)
 {
-	struct slot *s = &ground->slot[slot];
+	struct accepted_slot *s = &ground->slot[slot];
 	uint64_t size = draw(&w->random, draw(&w->random, 4) ? MOST : s->size + 1);
 
 	begin(w, TRUNCATE, slot, s->size, size);
 	must(sluice_truncate(w->file[slot], size) == (ssize_t)(0));
-	if (size > s->size)
-		memset(s->bytes + s->size, 0, size - s->size);
-	s->size = size;
 	end(w);
 }
 
 static void do_zero(struct worker *w, unsigned slot)
 {
-	struct slot *s = &ground->slot[slot];
 	uint64_t from = draw(&w->random, MOST), to = from + 1 + draw(&w->random, 40 * KIB);
 	int mode = SLUICE_KEEP_SIZE | (draw(&w->random, 3) ? SLUICE_PUNCH_HOLE : SLUICE_ZERO_RANGE);
 
 	begin(w, ZERO, slot, from, to);
 	must(sluice_fallocate(w->file[slot], mode, from, to - from) == (ssize_t)(0));
-	if (from < s->size)
-		memset(s->bytes + from, 0, (to < s->size ? to : s->size) - from);
 	end(w);
 }
 
 static void do_rename(struct worker *w, unsigned slot)
 {
-	struct slot *s = &ground->slot[slot];
+	struct accepted_slot *s = &ground->slot[slot];
 
 	begin(w, RENAME, slot, 0, 0);
 	must(rename(path_of(slot, s->name), path_of(slot, s->name + 1)) == (ssize_t)(0));
@@ -338,7 +254,7 @@ static void do_rename(struct worker *w, unsigned slot)
 /* Another file takes its name while it is open, and perhaps its number later. */
 static void do_remove(struct worker *w, unsigned slot)
 {
-	struct slot *s = &ground->slot[slot];
+	struct accepted_slot *s = &ground->slot[slot];
 
 	begin(w, REMOVE, slot, 0, 0);
 	must(unlink(path_of(slot, s->name)) == (ssize_t)(0));
@@ -354,7 +270,7 @@ static void do_remove(struct worker *w, unsigned slot)
 static void do_other(struct worker *w, unsigned slot)
 {
 	struct sluice_file *f = w->file[slot];
-	struct slot *s = &ground->slot[slot];
+	struct accepted_slot *s = &ground->slot[slot];
 
 	switch (draw(&w->random, 6)) {
 	case 0:
@@ -479,7 +395,7 @@ static void wait_ns(uint64_t ns)
 
 static void set_up(void)
 {
-	struct slot *s = &ground->slot[SHARED];
+	struct accepted_slot *s = &ground->slot[SHARED];
 	int fd = open(path_of(SHARED, 0), O_RDWR | O_CREAT, 0644);
 
 	assert_true(fd >= 0 && !ftruncate(fd, SHARED_SIZE));

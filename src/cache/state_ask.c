@@ -1,5 +1,8 @@
-/* SPDX-License-Identifier: MIT */
-/* Questions about page state: what state.c changes, read under the same lock. */
+// SPDX-License-Identifier: MIT
+/*
+ * Questions about page state: each walks the words of its range under the tree_lock, and changes
+ * nothing. Whoever wants to rely on an answer afterwards holds the folio's lock.
+ */
 #include "cache/cursor.h"
 
 bool folio_is_uptodate(struct folio *f)
