@@ -165,7 +165,8 @@ struct sluice_loss {
  * and nothing is lent. Whatever could not be written is passed piece by piece to `lost` (may be
  * NULL), in the calling thread, in the order of the offsets of each file; `lost` may make no call
  * to this cache. The cache is gone then: to try again first, call sluice_sync(). 0, or the first
- * error of data that was lost or that the device did not make safe. -EBUSY: a file is open, or
+ * error of data that was lost or that the device did not make safe. With persist=PATH nothing is
+ * lost: what could not be written stays there, for the next cache. -EBUSY: a file is open, or
  * something lent; nothing was done.
  */
 SLUICE_API int sluice_destroy(struct sluice *c,
@@ -443,7 +444,8 @@ SLUICE_API ssize_t sluice_preadv(struct sluice_file *f, const struct iovec *iov,
  * when there is too much dirty data. Readers see each page of it whole. The count is smaller only
  * after an error or with SLUICE_NOWAIT, when something was written already. With O_APPEND the
  * offset is not looked at. -EBADF: not open for writing. -EINVAL as of reads. -EFBIG: past 8 TiB,
- * past RLIMIT_FSIZE in whole pages, or past a store's size that cannot change. -ENOSPC: there is no
+ * past RLIMIT_FSIZE in whole pages (one that is lowered is noticed by the first write-out past it,
+ * which fails until it is raised), or past a store's size that cannot change. -ENOSPC: there is no
  * room on the device. -EAGAIN (see SLUICE_NOWAIT). With SLUICE_DSYNC also the errors of
  * sluice_fdatasync(). Memory. When the device or the file's part of it fails for good: the error of
  * earlier data that could not be written, in place of a sleep that might have no end.

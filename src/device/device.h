@@ -258,6 +258,8 @@ u64 store_size(const struct store *s);
 int store_truncate(struct store *s, u64 size_bytes);
 /* Whether it can be made shorter at all: not a caller's own store without truncate. */
 bool store_can_shorten(const struct store *s);
+/* The byte past which nothing may be written at the moment: of files, RLIMIT_FSIZE. */
+u64 store_limit(const struct store *s);
 /* True if it is a caller's own, whose truncate() may fail for reasons of its own. */
 bool store_may_refuse(const struct store *s);
 /*

@@ -327,6 +327,8 @@ static bool write_page(struct file *f, const void *from, size_t length, u64 offs
 		     offset % PAGE_SIZE + length > PAGE_SIZE))
 		return false;
 	hit_expect(inode, offset);
+	if (unlikely(tenants_in(inode->m.cache))) /* it may be for another than the thread's */
+		return false;
 	if (!throttle_owes_nothing(inode->wb) && throttle_poll(inode, false))
 		return false;
 	folio = hit_lock(inode, offset, length, &dirty);
@@ -417,6 +419,21 @@ static int write_locked(struct write *w)
 }
 
 /*
+ * How much of a write lies below the limit on the size of files. Where the file has room already
+ * nobody asks what the limit is, so a lowered one is known from the first write-out that fails.
+ */
+static size_t below_limit(struct inode *inode, u64 offset, size_t length)
+{
+	u64 limit = inode->limit;
+
+	if (likely(offset + length <= limit))
+		return length;
+	limit = store_limit(inode->m.store); /* it may have been raised since */
+	atomic_store(&inode->limit, limit);
+	return offset < limit ? min_u64(length, limit - offset) : 0;
+}
+
+/*
  * An append chooses its place under the lock and keeps that to its end, so that it is in one
  * piece. It sleeps before, for what this task did last time; in between only if it is so long
  * that it owes again.
@@ -430,7 +447,10 @@ static int write_append(struct write *w, size_t length)
 		return rc;
 	w->position = size_now(w->inode);
 	w->end = w->position + length;
-	rc = w->end > FILE_MAX_BYTES ? -EFBIG : write_steps(w, true);
+	if (w->end > FILE_MAX_BYTES || below_limit(w->inode, w->position, length) < length)
+		rc = -EFBIG;
+	else
+		rc = write_steps(w, true);
 	rwsem_unlock(&w->inode->lock);
 	return rc;
 }
@@ -530,6 +550,11 @@ static ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigne
 		return rc;
 	if (f->flags & FILE_DIRECT)
 		return direct_write(f, iov, count, length, offset, append, flags);
+	if (!append && unlikely(*offset + length > inode->limit)) {
+		length = below_limit(inode, *offset, length);
+		if (!length)
+			return -EFBIG;
+	}
 	w.position = *offset;
 	w.end = *offset + length;
 	if (append)

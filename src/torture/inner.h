@@ -12,6 +12,7 @@
 #define FILES_MAX   4
 #define DEVICES_MAX 2
 #define RULES_MAX   4
+#define TENANTS_MAX 3
 #define CUTS_MAX    4 /* pieces of a buffer */
 #define LOOKERS     64
 #define POOL_BYTES  (256u << 10)
@@ -34,6 +35,7 @@ enum op_kind {
 	OP_REOPEN,
 	OP_FORGET,
 	OP_TELL,
+	OP_TENANT,
 	OP_POWER, /* from here on those of the task that does harm */
 	OP_CRASH, /* the power goes, and comes back */
 	OP_KILL,  /* the process is killed, and another one begins */
@@ -104,8 +106,6 @@ struct ttask {
 	bool failing; /* any file had data that could not be written then, or has */
 };
 
-#define TENANTS_MAX 4
-
 struct torture {
 	const struct torture_config *config;
 	struct torture_report *report;
@@ -113,9 +113,8 @@ struct torture {
 	struct sim_config sim;
 	struct engine_config engine_config;
 	struct engine *engine;
-	struct tenant *tenant[TENANTS_MAX]; /* or NULL; with some, a writer may sleep for his own */
-	u32 tenants;
-	u32 tasks, files, devices, working;
+	u32 tasks, files, devices, working, tenants;
+	struct tenant *tenant[TENANTS_MAX]; /* NULL: it could not be made */
 	u64 capacity, op_bytes, max_memory_bytes;
 	struct disk disk[DEVICES_MAX];
 	struct tfile file[FILES_MAX];
@@ -148,11 +147,6 @@ struct torture {
 void torture_fail(struct torture *t, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 
-/* tenants.c */
-void tenants_make(struct torture *t);
-/* The calling task acts for whom the operation is for. */
-void tenants_act(struct torture *t, const struct op *op);
-
 /* draw.c: everything that is drawn from the seed */
 void draw_machine(struct torture *t);
 void draw_schedule(struct torture *t);
@@ -176,6 +170,10 @@ void faults_power(struct torture *t);
 void faults_look(struct torture *t, struct tfile *f, bool killed);
 /* Something is made to go wrong at the moment. */
 bool faults_at_work(const struct torture *t);
+
+/* tenants.c */
+void tenants_begin(struct torture *t);
+void op_tenant(struct ttask *task, struct tfile *f, const struct op *op);
 
 /* watch.c */
 struct trace_event;

@@ -387,9 +387,9 @@ static void op_append(struct ttask *task, struct tfile *f, const struct op *op)
 /* --- safety */
 
 /*
- * Whether all that was there when a sync began is safe when it has succeeded. Not what was given up;
- * and data whose write-out failed and that was then cut off is nobody's error, though the cut may
- * be lost with the power, and old data come back in place of both.
+ * Whether all that was there when a sync began is safe when it has succeeded. Not what was given
+ * up; and data whose write-out failed and that was then cut off is nobody's error, though the cut
+ * may be lost with the power, and old data come back in place of both.
  */
 static bool counts(const struct ttask *task, const struct tfile *f, u64 cuts)
 {
@@ -530,7 +530,6 @@ void op_do(struct ttask *task, const struct op *op)
 	struct file *file = f->open[task->number][0];
 
 	op_enter(f);
-	tenants_act(task->t, op);
 	switch (op->kind) {
 	case OP_WRITE:
 		op_write(task, f, op);
@@ -573,6 +572,9 @@ void op_do(struct ttask *task, const struct op *op)
 		break;
 	case OP_TELL:
 		watch_unsafe(task->t);
+		break;
+	case OP_TENANT:
+		op_tenant(task, f, op);
 		break;
 	case OP_REOPEN:
 		op_reopen(task, f, op);

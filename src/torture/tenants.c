@@ -1,57 +1,74 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tenants of a run: half of the seeds have some. Whom an operation is for follows from the seed and
- * its place in the schedule, so that leaving out others changes nothing of it; and now and then one
- * takes a tenant away, and makes another.
+ * Tenants of a run, if it has any: tasks act for them, files are theirs, their limits change, and
+ * they go away and come back, with data of theirs still to be written.
  */
+#include "base/bits.h"
 #include "file/tenant.h"
 #include "torture/inner.h"
+#include <errno.h>
 #include <stdio.h>
 
-#define GOES_ONE_IN 97
-
-static u64 hash(u64 x)
+static struct tenant_settings settings_of(const struct op *op)
 {
-	struct rng r;
+	struct tenant_settings s = { 0 };
 
-	rng_init(&r, x);
-	return rng_u64(&r);
+	if (op->value & 1)
+		s.dirty_bytes = (2 + op->value % 64) * PAGE_SIZE;
+	if (op->value & 2)
+		s.dirty_background_bytes = s.dirty_bytes / 2;
+	if (op->value & 4)
+		s.memory_bytes = (16 + op->value % 200) * PAGE_SIZE;
+	if (op->value & 8)
+		s.floor_bytes = op->value % 16 * PAGE_SIZE;
+	return s;
 }
 
-static void make(struct torture *t, u32 i, u64 drawn)
+static void add(struct torture *t, u32 i, const struct op *op)
 {
-	struct tenant_settings s = {
-		.dirty_bytes = drawn & 1 ? 0 : (2 + (drawn >> 8 & 63)) * PAGE_SIZE,
-		.floor_bytes = drawn & 2 ? 0 : (drawn >> 16 & 15) * PAGE_SIZE,
-		.memory_bytes = drawn & 4 ? 0 : (1 + (drawn >> 24 & 255)) * PAGE_SIZE,
-	};
-	char name[32];
+	struct tenant_settings s = settings_of(op);
+	char name[16];
+	int rc;
 
-	snprintf(name, sizeof(name), "%llx", (unsigned long long)drawn);
-	if (engine_add_tenant(t->engine, name, &s, &t->tenant[i]))
-		t->tenant[i] = NULL; /* for want of memory */
+	snprintf(name, sizeof(name), "t%u", i);
+	rc = engine_add_tenant(t->engine, name, &s, &t->tenant[i]);
+	if (rc)
+		t->tenant[i] = NULL;
+	if (rc && rc != -ENOMEM && rc != -ENOSPC)
+		torture_fail(t, "a tenant cannot be made: %d", rc);
 }
 
-void tenants_make(struct torture *t)
+void tenants_begin(struct torture *t)
 {
-	u64 drawn = hash(t->config->seed ^ 0x7e4a47);
-
-	t->tenants = drawn & 1 ? 1 + (u32)(drawn >> 1) % TENANTS_MAX : 0;
 	for (u32 i = 0; i < t->tenants; i++)
-		make(t, i, hash(drawn + i));
+		add(t, i, &(struct op){ .value = rng_below(&t->rng, POOL_BYTES) });
 }
 
-void tenants_act(struct torture *t, const struct op *op)
+void op_tenant(struct ttask *task, struct tfile *f, const struct op *op)
 {
-	u64 drawn = hash(t->config->seed + (u64)(op - t->op) * 0x9e3779b97f4a7c15ull);
-	u32 i;
+	struct torture *t = task->t;
+	u32 i = (u32)(op->value / 16) % TENANTS_MAX;
+	struct tenant *tenant = t->tenant[i];
+	struct tenant_settings s = settings_of(op);
 
-	if (!t->tenants)
-		return;
-	i = (u32)(drawn % (t->tenants + 1));
-	engine_act_for(i < t->tenants ? t->tenant[i] : NULL);
-	if (i == t->tenants || (drawn >> 32) % GOES_ONE_IN || !t->tenant[i])
-		return;
-	engine_close_tenant(t->engine, t->tenant[i]);
-	make(t, i, drawn);
+	if (i >= t->tenants)
+		tenant = NULL;
+	switch (op->flags % 4) {
+	case 0:
+		engine_act_for(tenant);
+		break;
+	case 1:
+		file_set_tenant(f->open[task->number][0], tenant);
+		break;
+	case 2:
+		if (tenant && engine_set_tenant(t->engine, tenant, &s))
+			torture_fail(t, "limits of a tenant that are right were refused");
+		break;
+	default:
+		if (!tenant)
+			break;
+		t->tenant[i] = NULL; /* for all others, from now on */
+		engine_close_tenant(t->engine, tenant);
+		add(t, i, op);
+	}
 }

@@ -58,7 +58,7 @@ void watch_throttle(void *ctx, const struct trace_event *e)
 
 	if (e->kind == TRACE_GLOBAL_DIRTY_STATE)
 		*freerun = (u64)(e->field[2] + e->field[3]) / 2;
-	if (e->kind == TRACE_BALANCE_DIRTY_PAGES && pause > 0 && !t->strict && !t->tenants &&
+	if (e->kind == TRACE_BALANCE_DIRTY_PAGES && pause > 0 && !t->strict &&
 	    (u64)dirty <= *freerun)
 		torture_fail(t, "a writer sleeps with %lld pages dirty, though up to %llu are free",
 			     (long long)dirty, (unsigned long long)*freerun);

@@ -6,7 +6,6 @@
  * slice and come again. An inode that stays dirty keeps its time: age counts from the
  * first write.
  */
-#include "writeback/outage.h"
 #include "writeback/wb.h"
 
 void wb_rearm(struct wb *wb)
@@ -104,7 +103,6 @@ void inode_detach(struct inode *inode)
 			dontcache_dequeue(inode);
 		}
 		spin_unlock(&wb->list_lock);
-		outage_end(inode);
 		if (!busy)
 			return;
 		world_park(&inode->sync_waiters, seen, WORLD_NEVER);

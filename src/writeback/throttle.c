@@ -42,7 +42,7 @@ enum {
 	LOCAL_DIRTIED,
 	LOCAL_INTERVAL,
 	LOCAL_PAUSED_WHEN,
-	LOCAL_POLLED /* LOCAL_DIRTIED as it was when the last poll ended */
+	LOCAL_POLLED = 4 /* LOCAL_DIRTIED as it was when the last poll ended; 3: ledger/tenant.c */
 };
 
 /* What a task owes; a view of its local words. */
@@ -121,12 +121,17 @@ static void take_look(struct inode *inode, struct wb *wb, struct look *k)
 	};
 	if (unlikely(owed)) {
 		k->failing = outage_concerns(inode, &k->hopeless);
-		owed = k->failing ? 0 : owed;
+		owed = k->failing ? 0 : owed; /* from here on: not to be seen */
 		k->at.dirty -= min_u64(owed, k->at.dirty);
 		k->nr_dirty -= min_u64(owed, k->nr_dirty);
 	}
 	if (unlikely(wb->tenant != NULL))
 		tenant_look(wb, &k->at, &k->own);
+	if (unlikely(owed && wb->tenant != NULL)) {
+		owed = outage_pages_of(all, wb->tenant);
+		k->own.at.dirty -= min_u64(owed, k->own.at.dirty);
+		k->own.nr_dirty -= min_u64(owed, k->own.nr_dirty);
+	}
 	if (trace_on())
 		trace_global_dirty_state(wb, &k->limits);
 }

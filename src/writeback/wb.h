@@ -222,6 +222,7 @@ struct inode {
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
+	_Atomic u64 limit;         /* nothing may be written past it, as far as is known; bytes */
 	bool littered;             /* a write that failed may have left bytes past the size on the
 				    * device; under the lock, held alone */
 	_Atomic bool sparse;       /* there may be holes below `reserved`, whose room has to be
@@ -258,7 +259,7 @@ struct inode {
 	u64 dirtied_when;           /* jiffies */
 	struct list_node link;      /* dirty, io or more_io; empty when clean */
 	_Atomic u64 retry_ns;       /* write-out that nobody asked for waits until then; 0: not */
-	u64 retry_pause_ns;         /* the last pause after a failure; 0: nothing failed */
+	_Atomic u64 retry_pause_ns; /* the last pause after a failure; 0: nothing failed */
 	struct list_node failing;   /* of its wb, under wb.list_lock; see outage.c */
 	u64 failing_since_ns;       /* likewise */
 	_Atomic u32 sync_waiters;   /* parked until INODE_SYNC goes: sequence word */

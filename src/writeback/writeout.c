@@ -62,6 +62,8 @@ static void write_landed(struct inode *inode, u64 first_block, u32 blocks, int e
 		retry_note_success(inode);
 		outage_note_success(inode);
 	} else if (inode->wb->all->policy.errors == ERRORS_KEEP) {
+		if (error == -EFBIG) /* the limit was lowered after the data was accepted */
+			atomic_store(&inode->limit, store_limit(inode->m.store));
 		inode_mark_dirty(inode); /* it may have left the lists as clean */
 		retry_note_failure(inode);
 		outage_note_failure(inode);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each error path of a refused allocation: one scenario of the library's calls, again and again, with
- * the k-th allocation refused, for each k until none is. A call that fails for it says so, has done
- * nothing by half, and succeeds when it is made again; no data is lost, and (in builds with the
- * address sanitizer) nothing leaks.
+ * Each error path of a refused allocation: one scenario of the library's calls, again and again,
+ * with the k-th allocation refused, for each k until none is. A call that fails for it says so, has
+ * done nothing by half, and succeeds when it is made again; no data is lost, and (in builds with
+ * the address sanitizer) nothing leaks.
  */
 #include "base/alloc.h"
 #include "rig.h"
