@@ -60,15 +60,20 @@ def reads(bench):
         with open(os.path.join(fs, 'file'), 'wb') as f:
             for _ in range(256):
                 f.write(bytes(1 << 20))
+        nothing = os.path.join(bench.folder, 'nothing')
         serve(stack, bench.sluice, fs, bench.mnt, 'memory=1G')
-        for folder in fs, bench.mnt:
+        serve_nothing(stack, bench.passthrough, nothing)
+        sh('truncate', '-s', '256M', nothing + '/file')
+        for folder in fs, bench.mnt, nothing:
             sh('dd', 'if=%s/file' % folder, 'of=/dev/null', 'bs=1M')
         for what, options in (('4 KiB read hits', ('--rw=randread', '--bs=4k')),
                               ('sequential cached reads, 128 KiB', ('--rw=read', '--bs=128k'))):
             ways = [(n, lambda p=p: read_rate(p, *options)) for n, p in
-                    (('mount', bench.mnt), ('plain', fs))]
+                    (('mount', bench.mnt), ('plain', fs), ('nothing', nothing))]
             rate = in_turns(ROUNDS, ways)
             ratio_row('%s: of the plain directory' % what, rate['mount'] / rate['plain'], 0.95)
+            note('what the kernel keeps of a server with nothing behind it: %.2fx' % (
+                rate['nothing'] / rate['plain']))
 
 
 # --- writes

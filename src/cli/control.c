@@ -99,7 +99,9 @@ static int run_stat(const struct command *self, int argc, char **argv)
 	if (r.json) {
 		puts(text);
 	} else {
-		json_object_foreach(root, name, value) print_row(name, value);
+		json_object_foreach(root, name, value) if (!json_is_array(value))
+			print_row(name, value);
+		print_waits(json_object_get(root, "waits"));
 	}
 	json_decref(root);
 	return EXIT_OK;

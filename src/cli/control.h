@@ -15,4 +15,7 @@ int control_sync(const char *mountpoint, bool show);
 /* EXIT_FAILED after a complaint. */
 int control_fail(const struct command *self, const char *mountpoint, int error);
 
+/* why.c: sentences on the last waits of writers, an array among the statistics. */
+void print_waits(const json_t *waits);
+
 #endif

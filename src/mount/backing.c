@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -102,27 +103,39 @@ static int settle_size(struct backing *b, const char *path, u64 wanted, struct e
 	return 0;
 }
 
+/* Opens it, or makes it if it may be made. */
+static int open_or_make(struct backing *b, const char *path, bool may_make)
+{
+	*b = (struct backing){ .fd = open(path, O_RDWR | O_CLOEXEC) };
+	if (b->fd < 0 && errno == ENOENT && may_make) {
+		b->fd = open(path, O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0600);
+		b->made = b->fd >= 0;
+	}
+	return b->fd < 0 ? -errno : 0;
+}
+
 int backing_open(struct backing *b, const char *path, u64 size_bytes, struct err *e)
 {
-	int flags = O_RDWR | O_CLOEXEC | (size_bytes ? O_CREAT : 0), rc;
+	int rc = open_or_make(b, path, size_bytes);
 	struct stat s;
 
-	*b = (struct backing){ .fd = open(path, flags, 0600) };
-	if (b->fd < 0) {
-		int error = errno;
-
-		err_set(e, path, 0, "%s%s", strerror(error),
-			error == ENOENT && !size_bytes ? "; with a size it would be made" : "");
-		return -error;
+	if (rc) {
+		err_set(e, path, 0, "%s%s", strerror(-rc),
+			rc == -ENOENT && !size_bytes ? "; with a size it would be made" : "");
+		return rc;
 	}
-	if (!fstat(b->fd, &s) && !S_ISREG(s.st_mode) && !S_ISBLK(s.st_mode))
+	if (!fstat(b->fd, &s) && !S_ISREG(s.st_mode) && !S_ISBLK(s.st_mode)) {
 		rc = err_set(e, path, 0, "is neither a file nor a block device");
-	else
+	} else if (flock(b->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		err_set(e, path, 0, "is in use by another sluice device");
+		rc = -EBUSY;
+	} else {
 		rc = go_direct(b, path, e);
+	}
 	if (!rc)
 		rc = settle_size(b, path, size_bytes, e);
 	if (rc)
-		backing_close(b);
+		backing_undo(b, path);
 	return rc;
 }
 
@@ -130,6 +143,13 @@ void backing_close(struct backing *b)
 {
 	close(b->fd);
 	b->fd = -1;
+}
+
+void backing_undo(struct backing *b, const char *path)
+{
+	if (b->made)
+		unlink(path);
+	backing_close(b);
 }
 
 static bool in_whole_sectors(const struct backing *b, u64 length, u64 offset)

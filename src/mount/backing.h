@@ -13,14 +13,17 @@ struct backing {
 	int fd;
 	u64 size_bytes;
 	u32 sector_bytes; /* offsets and lengths are multiples of it */
+	bool made;        /* by the open: it was not there */
 };
 
 /*
  * Opens `path`. With a size, a file is made or lengthened to it; 0: it stays as it is. 0, or a
- * negative errno with `e` naming the file.
+ * negative errno with `e` naming the file: -EBUSY, it is another disk's already.
  */
 int backing_open(struct backing *b, const char *path, u64 size_bytes, struct err *e);
 void backing_close(struct backing *b);
+/* Closes it, and removes the file if the open made it: nothing came of it. */
+void backing_undo(struct backing *b, const char *path);
 
 /* All of it, or a negative errno: -EINVAL if it is not whole sectors within the disk. The
  * buffer begins at a multiple of 4096. */

@@ -259,8 +259,8 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	list_init(&m->root.lingering);
 	signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	m->nodes_max = raise_limit() / 8; /* the table of paths takes up to three quarters */
-	rights_drop(m);                   /* before there are other threads */
+	m->nodes_max = raise_limit() / 16 * 3; /* the table of paths takes up to three quarters */
+	rights_drop(m);                        /* before there are other threads */
 	rc = find_mountpoint(m, c->mountpoint, e);
 	if (!rc)
 		rc = open_source(m, c->source, e);

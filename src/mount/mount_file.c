@@ -324,6 +324,7 @@ void file_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t l
 	}
 	if (!fi->writepage) /* of a mapping: the kernel did it when it was written to */
 		attr_drop_privileges(req, h->node);
+	waits_act_for((u32)fuse_req_ctx(req)->pid);
 	n = safe ? file_pwritev(h->file, &v, 1, (u64)offset, FILE_IO_DSYNC)
 		 : file_pwrite(h->file, data, length, (u64)offset);
 	if (n > 0)

@@ -268,7 +268,7 @@ int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 	if (fd >= 0)
 		close(fd);
 	*out = n;
-	if (crowd > 2 * m->nodes_max)
+	if (crowd > m->nodes_max / 4 * 5)
 		world_sleep_until(world_now() +
 				  TRIM_NS); /* let them be forgotten faster than found */
 	return asked_again ? node_stat(m, n, st) : 0;

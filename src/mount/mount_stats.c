@@ -40,6 +40,55 @@ static const struct {
 	STAT(unsafe_files),
 };
 
+static int set_pages(json_t *to, const char *name, u64 pages)
+{
+	return json_object_set_new(to, name, json_integer((json_int_t)(pages * PAGE_SIZE)));
+}
+
+static json_t *wait_json(const struct wait *w, u64 now)
+{
+	static const char *const why[] = { "paced", "limit", "line" };
+	json_t *one = json_object();
+	int rc = 0;
+
+	rc |= json_object_set_new(one, "ago_ms",
+				  json_integer((json_int_t)((now - w->when_ns) / NSEC_PER_MSEC)));
+	rc |= json_object_set_new(one, "wait_ms",
+				  json_integer((json_int_t)(w->wait_ns / NSEC_PER_MSEC)));
+	rc |= json_object_set_new(one, "pid", json_integer(w->who));
+	rc |= json_object_set_new(one, "why", json_string(why[w->why]));
+	rc |= json_object_set_new(one, "tenant", json_integer(w->tenant));
+	rc |= set_pages(one, "dirty_bytes", w->dirty);
+	rc |= set_pages(one, "freerun_bytes", w->freerun);
+	rc |= set_pages(one, "setpoint_bytes", w->setpoint);
+	rc |= set_pages(one, "limit_bytes", w->limit);
+	rc |= set_pages(one, "device_bytes_per_s", w->bandwidth);
+	rc |= set_pages(one, "allowed_bytes_per_s", w->allowed);
+	if (!rc)
+		return one;
+	json_decref(one);
+	return NULL;
+}
+
+/* The last waits of writers, the newest first. */
+static int add_waits(struct mount *m, json_t *root)
+{
+	struct writeback *wb = engine_writeback(m->cache->engine);
+	json_t *all = json_array();
+	struct wait wait[WAITS_KEPT];
+	u64 now = world_now();
+	int rc = 0;
+	u32 n;
+
+	spin_lock(&wb->lock);
+	n = waits_copy(&wb->waits, wait);
+	spin_unlock(&wb->lock);
+	for (u32 i = 0; i < n; i++)
+		rc |= json_array_append_new(all,
+					    wait_json(&wait[i], max_u64(now, wait[i].when_ns)));
+	return rc | json_object_set_new(root, "waits", all);
+}
+
 char *mount_stats_json(struct mount *m)
 {
 	struct sluice_stats s = { .size = sizeof(s) };
@@ -54,6 +103,7 @@ char *mount_stats_json(struct mount *m)
 		rc |= json_object_set_new(root, rows[i].name, json_integer((json_int_t)value));
 	}
 	rc |= json_object_set_new(root, "device", json_string(s.device));
+	rc |= add_waits(m, root);
 	if (m->farewell.fd >= 0)
 		rc |= json_object_set_new(root, FAREWELL_KEY, json_string(m->farewell.name));
 	rc |= json_object_set_new(root, "reads", json_string(m->direct ? "direct" : "kernel"));

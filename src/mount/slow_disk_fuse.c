@@ -349,6 +349,8 @@ int slow_disk_open(const struct slow_disk_config *c, struct slow_disk **out, str
 	}
 	rc = mount_it(d, c->mountpoint, e);
 	if (rc) {
+		if (d->service.backing.made)
+			unlink(c->backing);
 		slow_disk_close(d);
 		return rc;
 	}

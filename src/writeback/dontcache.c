@@ -14,11 +14,12 @@
  * or the first page of it is 20 ms old, the flusher goes round the queue, some MiB of a file at a
  * time, in file order from where it stopped last, so that random writes become one sweep. What is
  * dirty again while it is in flight is left to the next round, 20 ms later, and does not wait for
- * old age. The backlog, marked pages that are dirty or in flight, is bounded by what the device
- * writes in 100 ms: a writer who finds more waits in line until enough has landed. So memory holds
- * at most that much and one write of each writer, and the device has always something to do. Only
- * when nothing lands at all, for 200 ms, those in line are let go: then the limits on everything
- * dirty hold them.
+ * old age. The backlog, marked pages that are dirty, in flight, or about to be written by somebody
+ * who has been let in, is bounded by what the device writes in 100 ms: a writer who would exceed
+ * it waits in line before he begins, until enough has landed. So memory holds no more than that,
+ * and the device has always something to do. Only when nothing lands at all, for 200 ms, those
+ * in line are let go: then the limits on everything dirty hold them. While nobody reads a
+ * sixteenth of the bound is in flight, enough to keep a device busy, so that it lands evenly.
  */
 #include "writeback/slice.h"
 #include "writeback/wb.h"
@@ -27,6 +28,7 @@
 #define MIB_PAGES    256u
 #define SLICE_PAGES  (4 * MIB_PAGES)
 #define AGE_NS       (20 * NSEC_PER_MSEC)
+#define RATE_NS      (100 * NSEC_PER_MSEC)
 #define STUCK_NS     (200 * NSEC_PER_MSEC)
 #define BOUND_PER_S  10 /* the bound is a second's worth divided by this */
 #define BOUND_MIN    (2 * MIB_PAGES)
@@ -65,7 +67,13 @@ s64 dontcache_take_kick(struct wb *wb)
 
 u64 dontcache_bound(struct wb *wb)
 {
-	u64 pages = max_u64(wb_avg_bandwidth(wb) / BOUND_PER_S, BOUND_MIN);
+	u64 bw = wb_avg_bandwidth(wb), pages, rate;
+
+	/* the estimate takes seconds to learn of a fast device: until then, let it show more */
+	rate = atomic_load_explicit(&wb->dontcache.rate, memory_order_relaxed);
+	if (rate > bw + bw / 4)
+		bw = rate + rate / 2;
+	pages = max_u64(bw / BOUND_PER_S, BOUND_MIN);
 
 	return min_u64(pages, cache_size(wb->all->cache) / 8);
 }
@@ -78,7 +86,8 @@ u64 dontcache_in_flight_max(struct wb *wb)
 static u64 backlog(struct wb *wb)
 {
 	return ledger_level(&wb->ledger, LEVEL_DROP) +
-	       atomic_load_explicit(&wb->dontcache.in_flight, memory_order_relaxed);
+	       atomic_load_explicit(&wb->dontcache.in_flight, memory_order_relaxed) +
+	       atomic_load_explicit(&wb->dontcache.promised, memory_order_relaxed);
 }
 
 /* The inode has marked pages: it gets into the queue, and the flusher to know. */
@@ -119,27 +128,72 @@ void dontcache_missed(struct inode *inode)
 		enqueue(inode);
 }
 
-/* Waits until the backlog is within its bound, or nothing lands any more. */
-static void wait_for_room(struct wb *wb)
+/* Whether so many pages more may come. */
+static bool has_room(struct wb *wb, u64 pages)
+{
+	u64 now = backlog(wb);
+
+	return !now || now + pages <= dontcache_bound(wb);
+}
+
+/* In line: waits for room, until nothing lands any more. */
+static void wait_for_room(struct wb *wb, u64 pages)
 {
 	struct dontcache *d = &wb->dontcache;
-	u64 bound = dontcache_bound(wb);
 
-	if (backlog(wb) <= bound)
-		return;
-	mutex_lock(&d->line);
-	atomic_store(&d->waits, 1);
 	while (!atomic_load(&d->stuck)) {
 		u32 seen = atomic_load(&d->landed);
 
-		if (backlog(wb) <= bound)
+		if (has_room(wb, pages))
 			break;
 		world_park(&d->landed, seen, world_now() + STUCK_NS);
-		if (atomic_load(&d->landed) == seen)
+		if (atomic_load(&d->landed) == seen && atomic_load(&d->in_flight))
 			atomic_store(&d->stuck, 1);
 	}
-	atomic_store(&d->waits, 0);
-	mutex_unlock(&d->line);
+}
+
+u64 dontcache_enter(struct wb *wb, u64 pages)
+{
+	struct dontcache *d = &wb->dontcache;
+
+	if (wb->all->policy.dontcache != DONTCACHE_OWN)
+		return 0;
+	/* nobody passes those who wait */
+	if (atomic_load_explicit(&d->waits, memory_order_relaxed) || !has_room(wb, pages)) {
+		atomic_fetch_add(&d->waits, 1);
+		mutex_lock(&d->line);
+		wait_for_room(wb, pages);
+		atomic_fetch_add(&d->promised, pages);
+		mutex_unlock(&d->line);
+		atomic_fetch_sub(&d->waits, 1);
+	} else {
+		atomic_fetch_add(&d->promised, pages);
+	}
+	return pages;
+}
+
+/* Counts what lands in each 100 ms. */
+static void note_rate(struct dontcache *d, u32 pages)
+{
+	u64 now = world_now(), since = atomic_load_explicit(&d->since_ns, memory_order_relaxed);
+
+	atomic_fetch_add_explicit(&d->counted, pages, memory_order_relaxed);
+	if (now < since + RATE_NS || !atomic_compare_exchange_strong(&d->since_ns, &since, now))
+		return;
+	atomic_store_explicit(&d->rate,
+			      atomic_exchange(&d->counted, 0) * NSEC_PER_SEC / (now - since),
+			      memory_order_relaxed);
+}
+
+/* There may be room for who is first in line. */
+static void note_room(struct wb *wb)
+{
+	struct dontcache *d = &wb->dontcache;
+
+	if (!atomic_load(&d->waits))
+		return;
+	atomic_fetch_add(&d->landed, 1);
+	world_unpark(&d->landed, 1);
 }
 
 void dontcache_launched(struct wb *wb, u32 pages)
@@ -152,15 +206,13 @@ void dontcache_landed(struct wb *wb, u32 pages)
 	struct dontcache *d = &wb->dontcache;
 
 	atomic_fetch_sub(&d->in_flight, pages);
+	note_rate(d, pages);
 	if (atomic_load_explicit(&d->stuck, memory_order_relaxed))
 		atomic_store(&d->stuck, 0);
-	if (!atomic_load(&d->waits))
-		return;
-	atomic_fetch_add(&d->landed, 1);
-	world_unpark(&d->landed, 1);
+	note_room(wb);
 }
 
-void dontcache_wrote(struct inode *inode, bool nowait)
+void dontcache_wrote(struct inode *inode)
 {
 	struct wb *wb = inode->wb;
 
@@ -172,8 +224,14 @@ void dontcache_wrote(struct inode *inode, bool nowait)
 	if (ledger_level(&wb->ledger, LEVEL_DROP) >= ENOUGH_PAGES &&
 	    !atomic_exchange(&wb->dontcache.asked, 1))
 		wb_wake(wb);
-	if (!nowait)
-		wait_for_room(wb);
+}
+
+void dontcache_leave(struct wb *wb, u64 promised)
+{
+	if (!promised)
+		return;
+	atomic_fetch_sub(&wb->dontcache.promised, promised);
+	note_room(wb);
 }
 
 /* One file's turn. list_lock held on entry and exit. Returns what was taken. */

@@ -50,11 +50,16 @@ u64 tenant_in_flight(const struct writeback *all, const struct tenant *t);
 
 /* A look at a tenant's domain, from one at the whole cache's. */
 void tenant_look(struct wb *wb, const struct position *cache, struct domain_look *d);
-void tenant_look_at_wb(struct wb *wb, const struct position *cache, struct domain_look *d);
-/* Below its ceiling; lowers *interval to when to look again. */
-bool tenant_runs_free(struct wb *wb, struct domain_look *d, u64 *interval);
-/* Below its floor it is free whatever the others do; *interval likewise. */
-bool tenant_below_floor(struct wb *wb, const struct domain_look *d, u64 *interval);
+/* The device's side of it; whether the wb has more dirty than its part (dirty_exceeded). */
+bool tenant_look_at_wb(struct wb *wb, const struct position *cache, struct domain_look *d);
+void tenant_update_limit(struct wb *wb, const struct domain_look *d, u64 now);
+/* What is noted of a write that made pages of a folio of tenant `id` dirty. */
+void tenant_note_dirtied(struct inode *inode, u32 id, bool folio_was_clean);
+/*
+ * Whether a tenant's task is free: below its ceiling, if the cache is below its own, or below its
+ * floor, whatever the others do. *interval: when to look again.
+ */
+bool tenant_is_free(struct wb *wb, struct domain_look *d, bool cache_is_free, u64 *interval);
 bool tenant_over_background(struct wb *wb);
 void tenant_note_sleep(struct wb *wb, u64 ns);
 

@@ -167,37 +167,27 @@ static bool runs_free(struct wb *wb, struct look *k, u64 *interval)
 {
 	bool free = cache_runs_free(wb, k, interval);
 
-	if (likely(!wb->tenant))
-		return free;
-	return (free && tenant_runs_free(wb, &k->own, interval)) ||
-	       tenant_below_floor(wb, &k->own, interval);
+	return likely(!wb->tenant) ? free : tenant_is_free(wb, &k->own, free, interval);
 }
 
 /* Step 5: where the task stands in its domains, and which of them counts. */
 static void take_position(struct wb *wb, struct look *k)
 {
-	struct writeback *all = wb->all;
 	bool exceeded;
 
 	look_at_wb(wb, k);
 	exceeded = k->at.wb_dirty > k->at.wb_thresh &&
 		   (k->at.dirty > k->at.thresh || k->at.strictlimit);
-	spin_lock(&all->lock);
-	k->at.limit = hard_limit_of(&all->hard, k->at.thresh);
-	all->stats.calls++;
-	spin_unlock(&all->lock);
+	spin_lock(&wb->all->lock);
+	k->at.limit = hard_limit_of(&wb->all->hard, k->at.thresh);
+	wb->all->stats.calls++;
+	spin_unlock(&wb->all->lock);
 	k->pos_ratio = position_ratio(&k->at);
-	k->by = &k->at;
-	k->by_pos_ratio = k->pos_ratio;
+	k->by = &k->at, k->by_pos_ratio = k->pos_ratio;
 	if (unlikely(wb->tenant != NULL)) {
-		const struct position *own = &k->own.at;
-
-		tenant_look_at_wb(wb, &k->at, &k->own);
-		exceeded |= own->wb_dirty > own->wb_thresh &&
-			    (own->dirty > own->thresh || own->strictlimit);
+		exceeded |= tenant_look_at_wb(wb, &k->at, &k->own);
 		if (k->own.pos_ratio < k->pos_ratio) {
-			k->by = own;
-			k->by_pos_ratio = k->own.pos_ratio;
+			k->by = &k->own.at, k->by_pos_ratio = k->own.pos_ratio;
 		}
 	}
 	atomic_store_explicit(&wb->dirty_exceeded, exceeded, memory_order_relaxed);
@@ -238,12 +228,8 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 		spin_lock(&all->lock);
 		hard_limit_update(&all->hard, k->at.thresh, k->at.dirty, k->now, hz);
 		spin_unlock(&all->lock);
-		if (unlikely(wb->tenant != NULL)) {
-			spin_lock(&wb->tenant->lock);
-			hard_limit_update(&wb->tenant->hard, k->own.at.thresh, k->own.at.dirty,
-					  k->now, hz);
-			spin_unlock(&wb->tenant->lock);
-		}
+		if (unlikely(wb->tenant != NULL))
+			tenant_update_limit(wb, &k->own, k->now);
 	}
 	spin_lock(&wb->bw_lock);
 	if (due && (bandwidth_due(&wb->bw, k->now, hz) || meets_update(wb))) {
@@ -285,15 +271,30 @@ static void note_pace(struct writeback *all, const struct look *k, u64 rate)
 	spin_unlock(&all->lock);
 }
 
-static void note_sleep(struct wb *wb, u64 ns)
+/* `allowed`: pages a second that the task may dirty. */
+static void note_sleep(struct wb *wb, const struct look *k, enum wait_why why, u64 start, u64 ns,
+		       u64 allowed)
 {
-	struct writeback *all = wb->all;
+	const struct wait wait = {
+		.when_ns = start,
+		.wait_ns = ns,
+		.why = why,
+		.who = waits_who(),
+		.tenant = k->by != &k->at ? wb->tenant->id : 0,
+		.dirty = k->by->dirty,
+		.freerun = limits_freerun(k->by->thresh, k->by->bg),
+		.setpoint = position_setpoint(k->by),
+		.limit = k->by->limit,
+		.bandwidth = k->at.avg_write_bw,
+		.allowed = allowed,
+	};
 
-	spin_lock(&all->lock);
-	all->stats.sleeps++;
-	all->stats.sleep_ns += ns;
-	writeback_note(all, &all->stats.first_sleep, true);
-	spin_unlock(&all->lock);
+	spin_lock(&wb->all->lock);
+	wb->all->stats.sleeps++;
+	wb->all->stats.sleep_ns += ns;
+	waits_note(&wb->all->waits, &wait);
+	writeback_note(wb->all, &wb->all->stats.first_sleep, true);
+	spin_unlock(&wb->all->lock);
 	tenant_note_sleep(wb, ns);
 }
 
@@ -312,7 +313,7 @@ static void skip_pause(struct dirtier *t, s64 pause, u64 period, u64 pages_dirti
 }
 
 /* Goes to the end of the line, and comes back as the first in it, after so many jiffies. */
-static u64 join_line(struct wb *wb, struct dirtier *t)
+static u64 join_line(struct wb *wb, const struct look *k, struct dirtier *t)
 {
 	u64 start = world_now(), jiffies = world_jiffies();
 
@@ -320,7 +321,7 @@ static u64 join_line(struct wb *wb, struct dirtier *t)
 	rwsem_lock(&wb->line);
 	t->in_line = true;
 	if (world_now() > start)
-		note_sleep(wb, world_now() - start);
+		note_sleep(wb, k, WAIT_IN_LINE, start, world_now() - start, 0);
 	return world_jiffies() - jiffies;
 }
 
@@ -338,11 +339,11 @@ static u64 line_ticks(void)
 }
 
 /* The first in line waits a little for dirty to fall. */
-static void wait_in_line(struct wb *wb)
+static void wait_in_line(struct wb *wb, const struct look *k)
 {
 	u64 ticks = line_ticks();
 
-	note_sleep(wb, ticks * (NSEC_PER_SEC / world_hz()));
+	note_sleep(wb, k, WAIT_LIMIT, world_now(), ticks * (NSEC_PER_SEC / world_hz()), 0);
 	device_note_throttled(wb->device);
 	world_sleep_jiffies(ticks);
 }
@@ -399,7 +400,7 @@ static enum outcome queue_up(struct wb *wb, struct look *k, struct dirtier *t, s
 			     bool waits)
 {
 	if (!t->in_line) {
-		p->pause = (s64)join_line(wb, t);
+		p->pause = (s64)join_line(wb, k, t);
 		if (trace_on())
 			trace_payment(wb, k, t, p, false);
 		return AGAIN;
@@ -408,7 +409,7 @@ static enum outcome queue_up(struct wb *wb, struct look *k, struct dirtier *t, s
 	if (trace_on())
 		trace_payment(wb, k, t, p, false);
 	if (waits) {
-		wait_in_line(wb);
+		wait_in_line(wb, k);
 		return AGAIN;
 	}
 	leave_line(wb, t);
@@ -462,7 +463,8 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 	}
 	if (nowait)
 		return WOULD_SLEEP;
-	note_sleep(wb, (u64)p.pause * (NSEC_PER_SEC / world_hz()));
+	note_sleep(wb, k, p.task_ratelimit ? WAIT_PACED : WAIT_LIMIT, world_now(),
+		   (u64)p.pause * (NSEC_PER_SEC / world_hz()), p.task_ratelimit);
 	device_note_throttled(wb->device);
 	world_sleep_jiffies((u64)p.pause);
 	*t->dirty_paused_when = now + (u64)p.pause;

@@ -530,6 +530,7 @@ static void update_bandwidth(struct wb *wb, u64 now)
 	const struct policy *p = &wb->all->policy;
 	u64 written = account_written(p, &wb->ledger);
 
+	now = max_u64(now, wb->bw.bw_stamp); /* one who updated it was ahead in time */
 	bandwidth_update_write(&wb->bw, bandwidth_elapsed(&wb->bw, now), written, world_hz());
 	bandwidth_stamp(&wb->bw, now, account_dirtied(p, &wb->ledger), written);
 }

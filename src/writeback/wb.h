@@ -16,6 +16,7 @@
 #include "ledger/proportion.h"
 #include "writeback/fs.h"
 #include "writeback/trace.h"
+#include "writeback/waits.h"
 
 #define WB_MAX 16 /* devices of one cache */
 
@@ -96,6 +97,7 @@ struct writeback {
 	struct hard_limit hard;
 	struct proportion_domain proportions;
 	struct throttle_stats stats;
+	struct waits waits;
 };
 
 /* One piece of work for a flusher. */
@@ -117,9 +119,13 @@ struct dontcache {
 	u32 queued;             /* of them; likewise */
 	u64 due_ns;             /* when the flusher looks at them by itself; likewise */
 	_Atomic u64 in_flight;  /* pages */
-	struct mutex line;      /* held by the one writer who waits for room */
+	_Atomic u64 rate;       /* pages a second that landed lately */
+	_Atomic u64 counted;    /* pages that have landed since */
+	_Atomic u64 since_ns;   /* this */
+	_Atomic u64 promised;   /* pages of writers who were let in and are not done */
+	struct mutex line;      /* held by the first writer who waits for room */
 	_Atomic u32 landed;     /* he parks on it */
-	_Atomic u32 waits;      /* there is one */
+	_Atomic u32 waits;      /* how many wait */
 	_Atomic u32 stuck;      /* nothing has landed for long: nobody waits */
 };
 
@@ -458,8 +464,14 @@ int inode_sync_range(struct inode *inode, u64 first, u64 last);
 void dontcache_init(struct dontcache *d);
 /* Marked pages that are dirty, in the unit in which the policy counts dirty pages. */
 u64 dontcache_dirty(const struct policy *p, const struct ledger *l);
-/* A DONTCACHE write is over: policies kick and own. May wait; not with `nowait`. */
-void dontcache_wrote(struct inode *inode, bool nowait);
+/*
+ * own: before a DONTCACHE write of so many pages, waits for room; what it returns is to be given back
+ * when the write is over.
+ */
+u64 dontcache_enter(struct wb *wb, u64 pages);
+void dontcache_leave(struct wb *wb, u64 promised);
+/* A DONTCACHE write is over: policies kick and own. */
+void dontcache_wrote(struct inode *inode);
 /* kick: takes the request back; how many pages are to be written for it. */
 s64 dontcache_take_kick(struct wb *wb);
 /* own: writes what is in the queue; pages taken. */

@@ -383,12 +383,38 @@ def test_places_that_cannot_be_are_refused():
         refuse('/dev/null: is neither a file nor a block device', '/dev/null', r.mount)
         refuse(r.folder + '/none: No such file or directory', '--size=1M', r.image,
                r.folder + '/none', status=1)
+        with open(r.image, 'wb') as f:
+            f.write(bytes(1 << 20))
         refuse(r.image + ': Not a directory', r.image, r.image, status=1)
         refuse(r.image + ': has 1048576 bytes already', '--size=512k', r.image, r.mount)
         # /proc has neither direct I/O nor pages that stay clean
         refuse('/proc/self/comm: the file system cannot write past the page cache',
                '/proc/self/comm', r.mount)
         assert not is_mounted(r.mount)
+
+
+def test_what_comes_to_nothing_leaves_nothing():
+    with rig() as r:
+        nowhere = os.path.join(r.folder, 'nowhere')
+        refused(['device', '--size', '1M', r.image, nowhere],
+                'sluice device: %s: No such file or directory' % nowhere, status=1)
+        equal(os.path.exists(r.image), False)
+        with open(r.image, 'wb') as f:
+            f.write(bytes(1 << 20))
+        refused(['device', r.image, nowhere],
+                'sluice device: %s: No such file or directory' % nowhere, status=1)
+        equal(os.path.getsize(r.image), 1 << 20)
+
+
+def test_a_backing_is_one_disk_at_a_time():
+    with rig() as r:
+        child = r.serve('--size', '1M')
+        other = r.make_folder('other')
+        refused(['device', r.image, other],
+                'sluice device: %s: is in use by another sluice device' % r.image, status=1)
+        sh('umount', r.mount)
+        equal(child.wait(30), 0)
+        r.serve()
 
 
 program.main(globals())

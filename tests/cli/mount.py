@@ -17,7 +17,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
+import types
 
 import program
 from mount_rig import ends, is_mounted, kernel, rig, sh
@@ -343,6 +345,37 @@ def test_random_operations_do_the_same_without_the_kernels_cache():
     random_operations('memory=32M,reads=direct', 3, maps=kernel() >= (6, 6))
 
 
+def test_random_operations_do_the_same_at_once():
+    """Two pairs of processes in folders of their own: what one does must not show in the other."""
+    with rig() as r:
+        child = r.serve('memory=32M')
+        old, failures = os.umask(0o022), []
+
+        def pair(name, seed):
+            sides = types.SimpleNamespace(mount=os.path.join(r.mount, name),
+                                          plain=os.path.join(r.plain, name))
+            os.mkdir(sides.mount)
+            os.mkdir(sides.plain)
+            try:
+                compare(sides, seed, OPERATIONS // 3, True)
+            except AssertionError as error:
+                failures.append(str(error))
+
+        try:
+            pairs = [threading.Thread(target=pair, args=words) for words in (('x', 4), ('y', 5))]
+            for one in pairs:
+                one.start()
+            for one in pairs:
+                one.join()
+            equal(failures, [])
+            equal(tree(r.mount), tree(r.plain))
+        finally:
+            os.umask(old)
+        sh('umount', r.mount)
+        equal(ends(child), '')
+        equal(tree(r.source), tree(r.plain))
+
+
 # --- sizes, times, holes
 
 def test_what_is_open_outlives_its_name_and_names_share_a_file():
@@ -659,6 +692,26 @@ def test_statistics_and_sync():
               (0, 0, 2 * MIB))
         equal(read_file(os.path.join(r.source, 'f')), data(2 * MIB, 1))
         equal(os.listxattr(r.mount), os.listxattr(r.source))
+
+
+def test_statistics_say_why_writers_waited():
+    with rig() as r:
+        r.serve('memory=16M,dirty_bytes=2M,dirty_background_bytes=1M')
+        contains(sluice('stat', r.mount).out, 'no writer has waited\n')
+        path = os.path.join(r.mount, 'f')
+        for _ in range(50):
+            write_file(path, data(4 * MIB, 1))
+            found = json.loads(sluice('stat', '--json', r.mount).out)['waits']
+            if len(found) == 16:
+                break
+        equal(len(found), 16)
+        for wait in found:
+            equal((wait['pid'], wait['why'] in ('paced', 'limit', 'line')), (os.getpid(), True))
+            assert wait['wait_ms'] >= 1 and wait['dirty_bytes'] > wait['freerun_bytes'] // 2, wait
+        assert [w['ago_ms'] for w in found] == sorted(w['ago_ms'] for w in found)
+        text = sluice('stat', r.mount).out
+        contains(text, 'why writers last waited:\n')
+        contains(text, ' s ago process %d (python3) waited ' % os.getpid())
 
 
 # --- programs

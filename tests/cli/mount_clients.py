@@ -48,7 +48,7 @@ def source_of(r):
 def unmounted(r, child):
     """Ends it and looks whether all was said to be well."""
     sh('umount', r.mount)
-    equal(ends(child), '')
+    equal([line for line in ends(child).splitlines() if ': recovered: ' not in line], [])
 
 
 # --- PostgreSQL
@@ -275,7 +275,7 @@ def test_sqlite_with_several_writers_without_the_kernels_cache():
 # --- suites that stress file systems
 
 STRESSORS = ('access chmod chown copy-file dentry dir dirdeep dirmany dup fallocate fcntl file-ioctl '
-             'filename flock fpunch fsize fstat getdent hdd io iomix lease link locka lockf lockofd '
+             'filename flock fpunch fsize fstat getdent hdd iomix lease link locka lockf lockofd '
              'mknod mmap open pipe readahead rename revio seek sendfile splice symlink sync-file '
              'touch utime xattr').split()
 

@@ -104,3 +104,15 @@ def ends(child, status=0):
     _, err = child.communicate(timeout=60)
     equal((child.returncode, child.returncode and err.decode()), (status, status and err.decode()))
     return err.decode()
+
+
+def read_status(process, task, name):
+    """A number that the system says of a thread; 0 when it is gone."""
+    try:
+        with open('/proc/%s/task/%s/status' % (process, task)) as f:
+            for line in f:
+                if line.startswith(name + ':'):
+                    return int(line.split()[1])
+    except OSError:
+        pass
+    return 0
