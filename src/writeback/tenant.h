@@ -20,7 +20,7 @@ struct tenants *writeback_make_tenants(struct writeback *all);
 #define TENANT_CLOSE_STEP 64
 struct tenant_closing {
 	u64 inodes;     /* that changed hands, or were not its any more */
-	u64 longest_ns; /* of the steps, of TENANT_CLOSE_STEP inodes, between which others are let in */
+	u64 longest_ns; /* of the steps between which others are let in */
 };
 void writeback_close_tenant(struct writeback *all, struct tenant *t, struct tenant_closing *out);
 
