@@ -105,6 +105,12 @@ struct folio *read_folio(struct read *r, int *error);
 /* Tells readahead how far the read came. */
 void read_note_end(struct read *r);
 
+/* A write of any kind, for the tenant of the thread; *offset says where, or is told. */
+ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigned count, size_t length,
+			 u64 *offset, unsigned flags, bool append);
+/* The same, for the tenant of the open file if it has one. */
+ssize_t write_from(struct file *f, const struct iovec *iov, unsigned count, size_t length,
+		   u64 *offset, unsigned flags, bool append);
 /* Bytes of the next step: to the end of the largest possible folio, or of the page (6.1). */
 u64 write_step_bytes(const struct write *w);
 /* Writes one step into its folio, or less. The inode is locked, alone if the file grows. */

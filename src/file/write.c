@@ -15,7 +15,6 @@
 #include "cache/fill.h"
 #include "cache/owner.h"
 #include "file/hit.h"
-#include "file/tenant.h"
 #include <errno.h>
 
 #define SMALL_WRITE_FACTOR 4 /* a folio at least so many times the write is large */
@@ -197,15 +196,6 @@ static void note_background(struct writeback *all)
 	spin_unlock(&all->lock);
 }
 
-/* What else is noted of a step in a cache with tenants. */
-static void note_tenant(struct write *w, struct folio *f, struct dirtied d)
-{
-	if (tenants_in(f->mapping->cache)->by_page)
-		stake_note(w->inode);
-	else if (d.folio_pages)
-		foreign_note(w->inode, f->tenant);
-}
-
 /* Enters what the step dirtied everywhere it counts. */
 static void account(struct write *w, struct folio *f, struct dirtied d)
 {
@@ -213,7 +203,7 @@ static void account(struct write *w, struct folio *f, struct dirtied d)
 
 	throttle_charge(all, all->policy.accounting == ACCOUNT_DEBT ? d.pages : d.folio_pages);
 	if (unlikely(writeback_tenants(all)) && d.pages)
-		note_tenant(w, f, d);
+		tenant_note_dirtied(w->inode, f->tenant, d.folio_pages);
 	if (d.folio_pages) {
 		world_spend(COST_DIRTY, 1);
 		shed_if_pinned(w, f);
@@ -326,6 +316,8 @@ static bool write_page(struct file *f, const void *from, size_t length, u64 offs
 		     !from || !length || offset % PAGE_SIZE + length > PAGE_SIZE))
 		return false;
 	hit_expect(inode, offset);
+	if (unlikely(tenants_in(inode->m.cache))) /* it may be for another than the thread's */
+		return false;
 	if (!throttle_owes_nothing(inode->wb) && throttle_poll(inode, false))
 		return false;
 	folio = hit_lock(inode, offset, length, &dirty);
@@ -525,8 +517,8 @@ static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 }
 
 /* A write of any kind; *offset says where, or is told. */
-static ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigned count,
-				size_t length, u64 *offset, unsigned flags, bool append)
+ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigned count, size_t length,
+			 u64 *offset, unsigned flags, bool append)
 {
 	struct inode *inode = f->inode;
 	struct write w = { .inode = inode, .from.iov = iov, .flags = flags };
@@ -580,35 +572,6 @@ static ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigne
 	return done ? (ssize_t)done : rc;
 }
 
-/* The same, for the tenant of the open file if it has one. */
-static ssize_t write_from(struct file *f, const struct iovec *iov, unsigned count, size_t length,
-			  u64 *offset, unsigned flags, bool append)
-{
-	u64 word = atomic_load_explicit(&f->tenant, memory_order_relaxed), before;
-	ssize_t n;
-
-	if (likely(!word))
-		return write_for_thread(f, iov, count, length, offset, flags, append);
-	before = tenant_enter_word(word);
-	n = write_for_thread(f, iov, count, length, offset, flags, append);
-	tenant_restore(before);
-	return n;
-}
-
-ssize_t file_pwritev_for(struct file *f, struct tenant *t, const struct iovec *iov, unsigned count,
-			 u64 offset, unsigned flags)
-{
-	ssize_t length = buffers_length(iov, count), n;
-	u64 before;
-
-	if (length < 0 || flags & ~FILE_IO_ALL)
-		return -EINVAL;
-	before = tenant_enter(t);
-	n = write_for_thread(f, iov, count, (size_t)length, &offset, flags, false);
-	tenant_restore(before);
-	return n;
-}
-
 static __attribute__((noinline)) ssize_t write_one(struct file *f, const void *buf, size_t length,
 						   u64 offset)
 {
@@ -622,25 +585,4 @@ ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset)
 	if (likely(write_page(f, buf, length, offset)))
 		return (ssize_t)length;
 	return write_one(f, buf, length, offset);
-}
-
-ssize_t file_pwritev(struct file *f, const struct iovec *iov, unsigned count, u64 offset,
-		     unsigned flags)
-{
-	ssize_t length = buffers_length(iov, count);
-
-	if (length < 0 || flags & ~FILE_IO_ALL)
-		return -EINVAL;
-	return write_from(f, iov, count, (size_t)length, &offset, flags, false);
-}
-
-ssize_t file_append(struct file *f, const struct iovec *iov, unsigned count, unsigned flags,
-		    u64 *offset)
-{
-	ssize_t length = buffers_length(iov, count);
-
-	if (length < 0 || flags & ~FILE_IO_ALL)
-		return -EINVAL;
-	*offset = 0;
-	return write_from(f, iov, count, (size_t)length, offset, flags, true);
 }

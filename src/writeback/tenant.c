@@ -180,7 +180,7 @@ void tenant_look(struct wb *wb, const struct position *cache, struct domain_look
 	d->at.dirty = d->nr_dirty + tenant_in_flight(wb->all, t);
 }
 
-void tenant_look_at_wb(struct wb *wb, const struct position *cache, struct domain_look *d)
+bool tenant_look_at_wb(struct wb *wb, const struct position *cache, struct domain_look *d)
 {
 	struct tenant *t = wb->tenant;
 
@@ -192,9 +192,28 @@ void tenant_look_at_wb(struct wb *wb, const struct position *cache, struct domai
 	d->at.limit = hard_limit_of(&t->hard, d->at.thresh);
 	spin_unlock(&t->lock);
 	d->pos_ratio = position_ratio(&d->at);
+	return d->at.wb_dirty > d->at.wb_thresh &&
+	       (d->at.dirty > d->at.thresh || d->at.strictlimit);
 }
 
-bool tenant_runs_free(struct wb *wb, struct domain_look *d, u64 *interval)
+void tenant_update_limit(struct wb *wb, const struct domain_look *d, u64 now)
+{
+	struct tenant *t = wb->tenant;
+
+	spin_lock(&t->lock);
+	hard_limit_update(&t->hard, d->at.thresh, d->at.dirty, now, world_hz());
+	spin_unlock(&t->lock);
+}
+
+void tenant_note_dirtied(struct inode *inode, u32 id, bool folio_was_clean)
+{
+	if (writeback_tenants(inode->wb->all)->by_page)
+		stake_note(inode);
+	else if (folio_was_clean)
+		foreign_note(inode, id);
+}
+
+static bool runs_free(struct wb *wb, struct domain_look *d, u64 *interval)
 {
 	u64 dirty = d->at.dirty, thresh = d->at.thresh;
 
@@ -212,7 +231,7 @@ bool tenant_runs_free(struct wb *wb, struct domain_look *d, u64 *interval)
 	return true;
 }
 
-bool tenant_below_floor(struct wb *wb, const struct domain_look *d, u64 *interval)
+static bool below_floor(struct wb *wb, const struct domain_look *d, u64 *interval)
 {
 	u64 floor;
 
@@ -223,6 +242,11 @@ bool tenant_below_floor(struct wb *wb, const struct domain_look *d, u64 *interva
 		return false;
 	*interval = poll_interval(d->at.dirty, floor);
 	return true;
+}
+
+bool tenant_is_free(struct wb *wb, struct domain_look *d, bool cache_is_free, u64 *interval)
+{
+	return (cache_is_free && runs_free(wb, d, interval)) || below_floor(wb, d, interval);
 }
 
 bool tenant_over_background(struct wb *wb)

@@ -20,7 +20,7 @@ struct tenants *writeback_make_tenants(struct writeback *all);
 #define TENANT_CLOSE_STEP 64
 struct tenant_closing {
 	u64 inodes;     /* that changed hands, or were not its any more */
-	u64 longest_ns; /* of the steps, of TENANT_CLOSE_STEP inodes, between which others are let in */
+	u64 longest_ns; /* of the steps between which others are let in */
 };
 void writeback_close_tenant(struct writeback *all, struct tenant *t, struct tenant_closing *out);
 
@@ -50,11 +50,16 @@ u64 tenant_in_flight(const struct writeback *all, const struct tenant *t);
 
 /* A look at a tenant's domain, from one at the whole cache's. */
 void tenant_look(struct wb *wb, const struct position *cache, struct domain_look *d);
-void tenant_look_at_wb(struct wb *wb, const struct position *cache, struct domain_look *d);
-/* Below its ceiling; lowers *interval to when to look again. */
-bool tenant_runs_free(struct wb *wb, struct domain_look *d, u64 *interval);
-/* Below its floor it is free whatever the others do; *interval likewise. */
-bool tenant_below_floor(struct wb *wb, const struct domain_look *d, u64 *interval);
+/* The device's side of it; whether the wb has more dirty than its part (dirty_exceeded). */
+bool tenant_look_at_wb(struct wb *wb, const struct position *cache, struct domain_look *d);
+void tenant_update_limit(struct wb *wb, const struct domain_look *d, u64 now);
+/* What is noted of a write that made pages of a folio of tenant `id` dirty. */
+void tenant_note_dirtied(struct inode *inode, u32 id, bool folio_was_clean);
+/*
+ * Whether a tenant's task is free: below its ceiling, if the cache is below its own, or below its
+ * floor, whatever the others do. *interval: when to look again.
+ */
+bool tenant_is_free(struct wb *wb, struct domain_look *d, bool cache_is_free, u64 *interval);
 bool tenant_over_background(struct wb *wb);
 void tenant_note_sleep(struct wb *wb, u64 ns);
 

@@ -167,37 +167,27 @@ static bool runs_free(struct wb *wb, struct look *k, u64 *interval)
 {
 	bool free = cache_runs_free(wb, k, interval);
 
-	if (likely(!wb->tenant))
-		return free;
-	return (free && tenant_runs_free(wb, &k->own, interval)) ||
-	       tenant_below_floor(wb, &k->own, interval);
+	return likely(!wb->tenant) ? free : tenant_is_free(wb, &k->own, free, interval);
 }
 
 /* Step 5: where the task stands in its domains, and which of them counts. */
 static void take_position(struct wb *wb, struct look *k)
 {
-	struct writeback *all = wb->all;
 	bool exceeded;
 
 	look_at_wb(wb, k);
 	exceeded = k->at.wb_dirty > k->at.wb_thresh &&
 		   (k->at.dirty > k->at.thresh || k->at.strictlimit);
-	spin_lock(&all->lock);
-	k->at.limit = hard_limit_of(&all->hard, k->at.thresh);
-	all->stats.calls++;
-	spin_unlock(&all->lock);
+	spin_lock(&wb->all->lock);
+	k->at.limit = hard_limit_of(&wb->all->hard, k->at.thresh);
+	wb->all->stats.calls++;
+	spin_unlock(&wb->all->lock);
 	k->pos_ratio = position_ratio(&k->at);
-	k->by = &k->at;
-	k->by_pos_ratio = k->pos_ratio;
+	k->by = &k->at, k->by_pos_ratio = k->pos_ratio;
 	if (unlikely(wb->tenant != NULL)) {
-		const struct position *own = &k->own.at;
-
-		tenant_look_at_wb(wb, &k->at, &k->own);
-		exceeded |= own->wb_dirty > own->wb_thresh &&
-			    (own->dirty > own->thresh || own->strictlimit);
+		exceeded |= tenant_look_at_wb(wb, &k->at, &k->own);
 		if (k->own.pos_ratio < k->pos_ratio) {
-			k->by = own;
-			k->by_pos_ratio = k->own.pos_ratio;
+			k->by = &k->own.at, k->by_pos_ratio = k->own.pos_ratio;
 		}
 	}
 	atomic_store_explicit(&wb->dirty_exceeded, exceeded, memory_order_relaxed);
@@ -238,12 +228,8 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 		spin_lock(&all->lock);
 		hard_limit_update(&all->hard, k->at.thresh, k->at.dirty, k->now, hz);
 		spin_unlock(&all->lock);
-		if (unlikely(wb->tenant != NULL)) {
-			spin_lock(&wb->tenant->lock);
-			hard_limit_update(&wb->tenant->hard, k->own.at.thresh, k->own.at.dirty,
-					  k->now, hz);
-			spin_unlock(&wb->tenant->lock);
-		}
+		if (unlikely(wb->tenant != NULL))
+			tenant_update_limit(wb, &k->own, k->now);
 	}
 	spin_lock(&wb->bw_lock);
 	if (due && (bandwidth_due(&wb->bw, k->now, hz) || meets_update(wb))) {
@@ -289,7 +275,6 @@ static void note_pace(struct writeback *all, const struct look *k, u64 rate)
 static void note_sleep(struct wb *wb, const struct look *k, enum wait_why why, u64 start, u64 ns,
 		       u64 allowed)
 {
-	struct writeback *all = wb->all;
 	const struct wait wait = {
 		.when_ns = start,
 		.wait_ns = ns,
@@ -304,12 +289,12 @@ static void note_sleep(struct wb *wb, const struct look *k, enum wait_why why, u
 		.allowed = allowed,
 	};
 
-	spin_lock(&all->lock);
-	all->stats.sleeps++;
-	all->stats.sleep_ns += ns;
-	waits_note(&all->waits, &wait);
-	writeback_note(all, &all->stats.first_sleep, true);
-	spin_unlock(&all->lock);
+	spin_lock(&wb->all->lock);
+	wb->all->stats.sleeps++;
+	wb->all->stats.sleep_ns += ns;
+	waits_note(&wb->all->waits, &wait);
+	writeback_note(wb->all, &wb->all->stats.first_sleep, true);
+	spin_unlock(&wb->all->lock);
 	tenant_note_sleep(wb, ns);
 }
 

@@ -476,46 +476,6 @@ static void finish(struct prop *p)
 		prop_fail(p, "engine_destroy gave %d", rc);
 }
 
-/* Half of the runs have tenants, drawn with numbers of their own. */
-static void add_tenants(struct prop *p)
-{
-	struct rng *r = &p->tenant_rng;
-	u32 count = prop_chance(r, 2) ? 0 : (u32)prop_between(r, 1, PROP_TENANTS);
-	char name[16];
-
-	p->tenants = 0;
-	for (u32 i = 0; i < count; i++) {
-		struct tenant_settings s = {
-			.dirty_bytes = prop_chance(r, 3) ? 0 : prop_scaled(r, 2, 64) * PAGE_SIZE,
-			.floor_bytes = prop_chance(r, 2) ? 0 : prop_scaled(r, 1, 16) * PAGE_SIZE,
-			.memory_bytes = prop_chance(r, 2) ? 0 : prop_scaled(r, 1, 256) * PAGE_SIZE,
-		};
-
-		snprintf(name, sizeof(name), "t%u", i);
-		if (!engine_add_tenant(p->engine, name, &s, &p->tenant[p->tenants]))
-			p->tenants++;
-	}
-}
-
-void prop_act(struct prop *p)
-{
-	struct rng *r = &p->tenant_rng;
-	char name[32];
-	u32 i;
-
-	if (!p->tenants)
-		return;
-	i = (u32)rng_below(r, p->tenants + 1);
-	engine_act_for(i < p->tenants ? p->tenant[i] : NULL);
-	if (i == p->tenants || !prop_chance(r, 60))
-		return;
-	/* its place may be taken at once by another, who then is acted for */
-	snprintf(name, sizeof(name), "u%llu", (unsigned long long)rng_u64(r));
-	engine_close_tenant(p->engine, p->tenant[i]);
-	if (engine_add_tenant(p->engine, name, &(struct tenant_settings){ 0 }, &p->tenant[i]))
-		p->tenant[i] = p->tenant[--p->tenants];
-}
-
 static void first_task(void *arg)
 {
 	struct prop *p = arg;
@@ -525,7 +485,7 @@ static void first_task(void *arg)
 	if (engine_create(&p->config, &p->engine))
 		prop_fail(p, "no engine");
 	add_devices(p);
-	add_tenants(p);
+	prop_add_tenants(p);
 	for (u32 i = 0; i < p->files; i++)
 		add_file(p, i);
 	sim_event_init(&p->watchdog, watch);

@@ -137,6 +137,8 @@ void prop_fail(struct prop *p, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 void prop_trace(struct prop *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Half of the runs have tenants, drawn with numbers of their own. */
+void prop_add_tenants(struct prop *p);
 /* The calling task acts for a tenant drawn at random, or nobody; now and then one goes. */
 void prop_act(struct prop *p);
 /* One random operation; property_ops.c. */

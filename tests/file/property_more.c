@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations that are more than reading and writing: see property_ops.c. */
 #include "base/bits.h"
+#include "file/tenant.h"
 #include "property.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /*
@@ -175,4 +177,43 @@ void prop_unaligned(struct prop_task *t, struct prop_file *f)
 		     : file_pwrite(f->direct[t->number], t->p->pool, length, offset);
 	if (rc != -EINVAL)
 		prop_fail(t->p, "unaligned direct I/O gave %lld", (long long)rc);
+}
+
+void prop_add_tenants(struct prop *p)
+{
+	struct rng *r = &p->tenant_rng;
+	u32 count = prop_chance(r, 2) ? 0 : (u32)prop_between(r, 1, PROP_TENANTS);
+	char name[16];
+
+	p->tenants = 0;
+	for (u32 i = 0; i < count; i++) {
+		struct tenant_settings s = {
+			.dirty_bytes = prop_chance(r, 3) ? 0 : prop_scaled(r, 2, 64) * PAGE_SIZE,
+			.floor_bytes = prop_chance(r, 2) ? 0 : prop_scaled(r, 1, 16) * PAGE_SIZE,
+			.memory_bytes = prop_chance(r, 2) ? 0 : prop_scaled(r, 1, 256) * PAGE_SIZE,
+		};
+
+		snprintf(name, sizeof(name), "t%u", i);
+		if (!engine_add_tenant(p->engine, name, &s, &p->tenant[p->tenants]))
+			p->tenants++;
+	}
+}
+
+void prop_act(struct prop *p)
+{
+	struct rng *r = &p->tenant_rng;
+	char name[32];
+	u32 i;
+
+	if (!p->tenants)
+		return;
+	i = (u32)rng_below(r, p->tenants + 1);
+	engine_act_for(i < p->tenants ? p->tenant[i] : NULL);
+	if (i == p->tenants || !prop_chance(r, 60))
+		return;
+	/* its place may be taken at once by another, who then is acted for */
+	snprintf(name, sizeof(name), "u%llu", (unsigned long long)rng_u64(r));
+	engine_close_tenant(p->engine, p->tenant[i]);
+	if (engine_add_tenant(p->engine, name, &(struct tenant_settings){ 0 }, &p->tenant[i]))
+		p->tenant[i] = p->tenant[--p->tenants];
 }

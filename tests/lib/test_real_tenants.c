@@ -180,7 +180,7 @@ static void test_two_on_one_file_are_equals(void **state)
 	struct slow *s = slow_new(48 * MIB);
 	struct sluice_file *f;
 	_Atomic uint64_t done = 0;
-	struct writer a = { .cache = c, .length = 23 * MIB, .stop = 32 * MIB, .done = &done }, b;
+	struct writer a = { .cache = c, .length = 23 * MIB, .stop = 64 * MIB, .done = &done }, b;
 	uint64_t less, more;
 
 	(void)state;
