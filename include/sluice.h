@@ -442,7 +442,8 @@ SLUICE_API ssize_t sluice_preadv(struct sluice_file *f, const struct iovec *iov,
  * when there is too much dirty data. Readers see each page of it whole. The count is smaller only
  * after an error or with SLUICE_NOWAIT, when something was written already. With O_APPEND the
  * offset is not looked at. -EBADF: not open for writing. -EINVAL as of reads. -EFBIG: past 8 TiB,
- * past RLIMIT_FSIZE in whole pages, or past a store's size that cannot change. -ENOSPC: there is no
+ * past RLIMIT_FSIZE in whole pages (one that is lowered is noticed by the first write-out past it,
+ * which fails until it is raised), or past a store's size that cannot change. -ENOSPC: there is no
  * room on the device. -EAGAIN (see SLUICE_NOWAIT). With SLUICE_DSYNC also the errors of
  * sluice_fdatasync(). Memory. When the device or the file's part of it fails for good: the error of
  * earlier data that could not be written, in place of a sleep that might have no end.

@@ -198,23 +198,27 @@ static int run_request(const struct command *self, const struct request *r)
 	return status;
 }
 
-/* One after the other, with a line between their tables; the worst outcome counts. */
+/* One after the other; each prints its table, so nothing else can be asked for. */
 static int run_several(const struct command *self, struct request *r, const struct words *paths)
 {
-	int worst = EXIT_OK;
+	int status = EXIT_OK;
 
-	for (size_t i = 0; i < paths->count; i++) {
-		int status;
+	if (r->json || r->report || r->trace)
+		return usage_error(self, "--%s is for one experiment, not %zu",
+				   r->json     ? "json"
+				   : r->report ? "report"
+					       : "trace",
+				   paths->count);
+	for (size_t i = 0; i < paths->count && status != EXIT_USAGE; i++) {
+		int one;
 
 		if (i)
-			printf("\n");
+			putchar('\n');
 		r->path = paths->word[i];
-		status = run_request(self, r);
-		if (status == EXIT_USAGE)
-			return status;
-		worst = status > worst ? status : worst;
+		one = run_request(self, r);
+		status = one == EXIT_OK ? status : one;
 	}
-	return worst;
+	return status;
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -225,7 +229,7 @@ static int run(const struct command *self, int argc, char **argv)
 
 	if (!args_read(self, argc, argv, &r, &plain, &status))
 		return status;
-	if (plain.count > 1 && !r.json && !r.report && !r.trace)
+	if (plain.count > 1)
 		return run_several(self, &r, &plain);
 	if (words_one(self, &plain, "experiment", &r.path))
 		return EXIT_USAGE;
@@ -256,6 +260,7 @@ const struct command command_lab = {
 		    "  sluice lab experiments/p2.ini --report p2.html --explain\n"
 		    "  sluice lab experiments/p2.ini --check\n"
 		    "  sluice lab experiments/p5-*.ini\n"
+		    "  sluice lab experiments/p4*.ini\n"
 		    "  sluice lab experiments/p2.ini -c baseline --trace p2.trace\n",
 	.options = options,
 	.run = run,

@@ -209,6 +209,7 @@ static void device_let_in(struct device *d, struct io *io)
 	assert(spin_is_held(&d->lock));
 	s->in_flight++;
 	s->in_flight_max = max_u64(s->in_flight_max, s->in_flight);
+	s->reads_in_flight += io->op == IO_READ;
 	atomic_store_explicit(&io->admitted, 1, memory_order_release);
 }
 
@@ -357,23 +358,37 @@ static void device_busy(struct device *d, u64 from, u64 until)
 	d->busy_until = max_u64(d->busy_until, until);
 }
 
-/* Where nobody knows in advance when an answer comes, busy is while there is something to do. */
-static void device_begins(struct device *d, u64 now)
+/* Likewise where nobody knows the end beforehand: something is begun, something is over. */
+static void device_busy_begin(struct device *d, u64 now)
 {
-	if (!d->active++) {
-		d->busy_from = now;
-		d->busy_until = WORLD_NEVER;
-	}
+	if (d->active++)
+		return;
+	d->busy_from = now;
+	d->busy_until = WORLD_NEVER;
 }
 
-static void device_ends(struct device *d)
+static void device_busy_end(struct device *d)
 {
 	assert(d->active);
-	if (!--d->active) {
-		d->busy_until = max_u64(world_now(), d->busy_from);
-		d->stats.busy_ns += d->busy_until - d->busy_from;
-		d->busy_from = d->busy_until;
-	}
+	if (--d->active)
+		return;
+	d->busy_until = max_u64(world_now(), d->busy_from);
+	d->stats.busy_ns += d->busy_until - d->busy_from;
+	d->busy_from = d->busy_until;
+}
+
+/* A part of io arrives at a model that takes it as it comes; false: it is one that foretells. */
+static bool device_begin(struct device *d, struct device_request *r, u32 bytes)
+{
+	assert(spin_is_held(&d->lock));
+	if (!d->ops->begin)
+		return false;
+	d->arrival_ns = max_u64(d->arrival_ns, world_now());
+	if (!d->ops->begin(d, r, bytes, d->arrival_ns))
+		return false;
+	device_count(&d->stats, r->io, bytes);
+	device_busy_begin(d, d->arrival_ns);
+	return true;
 }
 
 /* A part of io arrives at the model: returns when it will be answered. */
@@ -416,6 +431,11 @@ static void device_leave(struct device *d, struct io *io, u64 submit_ns)
 	spin_lock(&d->lock);
 	assert(d->stats.in_flight);
 	d->stats.in_flight--;
+	if (io->op == IO_READ) {
+		d->stats.reads_in_flight--;
+		d->stats.reads_done++;
+		d->stats.read_ns += max_u64(world_now(), submit_ns) - submit_ns;
+	}
 	spin_unlock(&d->lock);
 	while ((next = device_next_in_line(d)))
 		world_unpark(&next->admitted, 1);
@@ -445,10 +465,10 @@ void device_request_done(struct device *d, struct device_request *r, int error)
 
 	io->error = io->error ? io->error : error;
 	spin_lock(&d->lock);
-	if (d->ops->queue)
-		device_ends(d);
 	r->next = d->free_request;
 	d->free_request = r;
+	if (r->begun)
+		device_busy_end(d);
 	spin_unlock(&d->lock);
 	device_leave(d, io, submit_ns);
 	if (!--io->parts_left)
@@ -462,16 +482,6 @@ static void device_answer(struct sim_event *e)
 	device_request_done(store_device(r->io->store), r, 0);
 }
 
-/* A request goes to a model whose answers come from tasks. */
-static void device_queue(struct device *d, struct device_request *r, u32 bytes)
-{
-	assert(spin_is_held(&d->lock));
-	d->arrival_ns = max_u64(d->arrival_ns, world_now());
-	device_count(&d->stats, r->io, bytes);
-	device_begins(d, d->arrival_ns);
-	d->ops->queue(d, r);
-}
-
 /* Part i of io, which has been let in, goes to the model. */
 static void device_start_part(struct device *d, struct io *io, u32 i)
 {
@@ -483,22 +493,18 @@ static void device_start_part(struct device *d, struct io *io, u32 i)
 	assert(r); /* there are as many as can be in flight */
 	d->free_request = r->next;
 	r->io = io;
-	if (d->ops->queue) {
-		r->bytes = device_part_bytes(d, io, i);
-		r->offset_bytes = io->offset_bytes + (u64)i * device_request_bytes(d, io->op);
-		device_queue(d, r, r->bytes);
-	} else {
+	sim_event_init(&r->event, device_answer);
+	r->offset_bytes = io->offset_bytes + (u64)i * device_request_bytes(d, io->op);
+	r->begun = device_begin(d, r, device_part_bytes(d, io, i));
+	if (!r->begun)
 		answer = device_serve(d, io, device_part_bytes(d, io, i));
-	}
 	r->submit_ns = d->arrival_ns;
 	io->submit_ns = i ? io->submit_ns : d->arrival_ns;
 	spin_unlock(&d->lock);
-	if (d->ops->queue) {
+	if (!r->begun)
+		sim_event_at(&r->event, answer);
+	else if (d->ops->wake)
 		d->ops->wake(d);
-		return;
-	}
-	sim_event_init(&r->event, device_answer);
-	sim_event_at(&r->event, answer);
 }
 
 /* A real model takes over. */
@@ -509,7 +515,7 @@ static void device_start(struct device *d, struct io *io, bool waited)
 	spin_lock(&d->lock);
 	io->submit_ns = world_now();
 	device_count(&d->stats, io, io->length_bytes);
-	device_begins(d, io->submit_ns);
+	device_busy_begin(d, io->submit_ns);
 	spin_unlock(&d->lock);
 	d->ops->start(d, io, waited);
 }
@@ -517,7 +523,7 @@ static void device_start(struct device *d, struct io *io, bool waited)
 void device_done(struct device *d, struct io *io, int error)
 {
 	spin_lock(&d->lock);
-	device_ends(d);
+	device_busy_end(d);
 	spin_unlock(&d->lock);
 	device_leave(d, io, io->submit_ns);
 	device_end(io, error);

@@ -68,6 +68,8 @@ struct device_stats {
 	u64 read_bytes, write_bytes;
 	u64 busy_ns; /* time with at least one request between arrival and answer */
 	u64 in_flight, in_flight_max; /* requests */
+	u64 reads_in_flight;          /* of them */
+	u64 reads_done, read_ns;      /* reads answered, and how long they took in sum */
 };
 
 enum io_engine { IO_ENGINE_AUTO, IO_ENGINE_URING, IO_ENGINE_THREADS };
@@ -85,7 +87,7 @@ struct device_config {
 	u64 path_ns;        /* rate: likewise, what the host needs for the way there and back */
 	u32 io_unit_bytes;  /* ebs: an I/O counts once per started unit */
 	u32 channels;       /* nvme */
-	u32 one_at_a_time;  /* nvme: 1: reads and writes share the flash */
+	u32 shared;         /* nvme: 1: all in flight share the flash equally */
 	double read_bytes_per_s, write_bytes_per_s; /* nvme: of the whole device */
 	u64 read_latency_ns, write_latency_ns;      /* nvme: median of one operation */
 	double latency_sigma;                       /* nvme: sigma of the log-normal latency */
@@ -256,6 +258,8 @@ u64 store_size(const struct store *s);
 int store_truncate(struct store *s, u64 size_bytes);
 /* Whether it can be made shorter at all: not a caller's own store without truncate. */
 bool store_can_shorten(const struct store *s);
+/* The byte past which nothing may be written at the moment: of files, RLIMIT_FSIZE. */
+u64 store_limit(const struct store *s);
 /* True if it is a caller's own, whose truncate() may fail for reasons of its own. */
 bool store_may_refuse(const struct store *s);
 /*

@@ -36,19 +36,22 @@ static void make_ready(struct fuse *f, struct device_request *r)
 	atomic_fetch_add(&f->turns, 1);
 }
 
-static void fuse_queue(struct device *d, struct device_request *r)
+static bool fuse_begin(struct device *d, struct device_request *r, u32 bytes, u64 now)
 {
 	struct fuse *f = d->state;
 
+	(void)now;
+	r->bytes = bytes;
 	list_init(&r->link);
 	r->background = !r->io->waited;
 	f->background += r->background;
 	if (r->background && f->with_server == d->config.max_background) {
 		list_add_tail(&f->held_back, &r->link);
-		return;
+		return true;
 	}
 	f->with_server += r->background;
 	make_ready(f, r);
+	return true;
 }
 
 static void fuse_wake(struct device *d)
@@ -164,7 +167,7 @@ const struct device_ops fuse_ops = {
 	.name = "fuse",
 	.state_size = sizeof(struct fuse),
 	.init = fuse_init,
-	.queue = fuse_queue,
+	.begin = fuse_begin,
 	.wake = fuse_wake,
 	.congested = fuse_congested,
 };

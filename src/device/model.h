@@ -4,6 +4,7 @@
 #define SLUICE_DEVICE_MODEL_H
 
 #include "device/device.h"
+#include "device/share.h"
 #include "device/wbt.h"
 
 struct device_request;
@@ -21,12 +22,14 @@ struct device_ops {
 	 */
 	u64 (*serve)(struct device *d, const struct io *io, u32 bytes, u64 now);
 	/*
-	 * In place of serve(), of a model whose answers come from tasks: queue() takes a request,
-	 * wake() is called after it without the lock; device_request_done() ends it. congested():
-	 * whether work that nobody waits for is better left for later.
+	 * Instead of serve(), for who cannot know in advance: takes the request, and schedules its
+	 * event for when it is answered, or calls device_request_done() then. May be absent;
+	 * false: serve() is to be asked.
 	 */
-	void (*queue)(struct device *d, struct device_request *r);
+	bool (*begin)(struct device *d, struct device_request *r, u32 bytes, u64 now);
+	/* fuse: is called after begin(), without the lock. */
 	void (*wake)(struct device *d);
+	/* Whether work that nobody waits for is better left for later. May be absent: never. */
 	bool (*congested)(const struct device *d);
 	/*
 	 * Executes io and then calls device_done(). Unless the submitter waits for it, in which
@@ -45,6 +48,9 @@ struct device_request {
 	struct sim_event event;
 	struct io *io;
 	u64 submit_ns; /* when it got into the queue */
+	bool begun;    /* the model schedules its event */
+	u64 after_ns;  /* nvme, shared: how long its answer takes once it is done */
+	struct share_part share;
 	struct device_request *next;
 	/* fuse: what it is about, and where it waits */
 	u64 offset_bytes;
@@ -73,7 +79,7 @@ struct device {
 	struct wbt wbt;
 	u64 arrival_ns;            /* of the newest I/O */
 	u64 busy_from, busy_until; /* the stretch of busy time that is not in stats.busy_ns */
-	u64 active;                /* file: I/Os that were started and are not done */
+	u64 active;                /* what was started, and is to be told when it is done */
 	u64 stores;
 };
 
@@ -84,7 +90,7 @@ u32 device_part_bytes(const struct device *d, const struct io *io, u32 i);
 /* True if every value the model reads is within its range. */
 bool device_config_valid(const struct device_config *c);
 
-/* A request that the model queued has been answered. */
+/* A request that the model has begun, and schedules no event for, has been answered. */
 void device_request_done(struct device *d, struct device_request *r, int error);
 /* io, which the model was told to start, has ended. */
 void device_done(struct device *d, struct io *io, int error);

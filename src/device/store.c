@@ -56,6 +56,11 @@ bool store_can_shorten(const struct store *s)
 	return !s->ops->can_shorten || s->ops->can_shorten(looked_at(s));
 }
 
+u64 store_limit(const struct store *s)
+{
+	return s->ops->limit ? s->ops->limit(looked_at(s)) : STORE_SIZE_MAX;
+}
+
 bool store_may_refuse(const struct store *s)
 {
 	return s->ops->may_refuse;

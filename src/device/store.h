@@ -11,6 +11,7 @@ struct store_ops {
 	u64 (*size)(struct store *s);
 	int (*truncate)(struct store *s, u64 size_bytes);
 	bool (*can_shorten)(struct store *s);             /* NULL: yes */
+	u64 (*limit)(struct store *s);                    /* see device.h. NULL: none */
 	bool may_refuse;                                  /* truncate() fails as it likes */
 	void (*set_end)(struct store *s, u64 size_bytes); /* NULL: it writes whole blocks */
 	bool (*any_written)(struct store *s, u64 page, u64 n);

@@ -269,7 +269,14 @@ static const struct real_ops fd_real_ops = {
 	.flush = fd_flush,
 };
 
+static u64 fd_limit(struct store *s)
+{
+	(void)s;
+	return size_limit();
+}
+
 static const struct store_ops fd_ops = {
+	.limit = fd_limit,
 	.destroy = fd_destroy,
 	.size = real_store_size,
 	.truncate = fd_truncate,

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "cache/fill.h"
 #include "file/inner.h"
+#include "writeback/outage.h"
 #include <errno.h>
 
 #define RESERVE_AHEAD_BYTES (8ull << 20)
@@ -32,6 +33,7 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	inode->home = wb;
 	inode->block_bytes = block_bytes;
 	inode->size = inode->reserved = size;
+	inode->limit = STORE_SIZE_MAX;
 	store_set_end(store, size);
 	rwsem_init(&inode->lock, RANK_INODE);
 	list_init(&inode->link);
@@ -215,6 +217,7 @@ static int shorten(struct inode *inode, u64 size_bytes)
 {
 	struct store *store = inode->m.store;
 	u64 old = size_now(inode);
+	bool littered = false;
 	int rc = 0;
 
 	if (size_bytes < store_size(store) && !store_can_shorten(store))
@@ -227,6 +230,9 @@ static int shorten(struct inode *inode, u64 size_bytes)
 		if (i || !store_may_refuse(store))
 			truncate_pages(inode, size_bytes);
 		rc = store_truncate(store, size_bytes);
+		littered = i && rc;
+		if (littered)
+			rc = 0; /* it is short; what landed in between is cut off before it grows */
 		if (!rc && store_may_refuse(store))
 			truncate_pages(inode, size_bytes);
 	}
@@ -237,7 +243,7 @@ static int shorten(struct inode *inode, u64 size_bytes)
 		atomic_store_explicit(&inode->size, old, memory_order_release);
 		return rc;
 	}
-	inode->littered = false;
+	inode->littered = littered;
 	inode->reserved = size_bytes;
 	if (!size_bytes)
 		inode->sparse = false;
@@ -298,6 +304,7 @@ void inode_destroy(struct inode *inode)
 	list_del(&inode->all);
 	mutex_unlock(&e->inodes_lock);
 	inode_wait_landings(inode);
+	outage_end(inode);
 	inode_leave_tenants(inode);
 	inode_forget_survival(inode);
 	mapping_finish(&inode->m);

@@ -311,6 +311,44 @@ static bool write_hit(struct write *w)
 	return true;
 }
 
+/*
+ * The way of most writes, and so as short as can be: what lies in one page of a plain file, all in
+ * the cache; false: it does not, and nothing was done. Short for the sake of the fetch that it begins
+ * with, too: the processor comes to that while the bytes of the write before are still on
+ * their way to the cache, unless so many stores lie between that it has no room for them.
+ */
+static bool write_page(struct file *f, const void *from, size_t length, u64 offset)
+{
+	struct inode *inode = f->inode;
+	bool dirty = false;
+	struct folio *folio;
+
+	if (unlikely(!f->plain_write || !from || !length ||
+		     offset % PAGE_SIZE + length > PAGE_SIZE))
+		return false;
+	hit_expect(inode, offset);
+	if (!throttle_owes_nothing(inode->wb) && throttle_poll(inode, false))
+		return false;
+	folio = hit_lock(inode, offset, length, &dirty);
+	if (unlikely(!folio))
+		return false;
+	folio_change_begin(folio);
+	folio_copy_racy(hit_bytes(&inode->m, folio, offset), from, length);
+	folio_change_end(folio);
+	folio_note_use(inode->m.cache, folio, offset >> PAGE_SHIFT, folio->index);
+	if (!dirty) {
+		struct write w = { .inode = inode, .position = offset, .bytes = length };
+
+		folio_pin(folio);
+		account(&w, folio, set_dirty(&w, folio));
+		folio_unlock(folio);
+		folio_unpin(inode->m.cache, folio);
+	} else {
+		folio_unlock(folio);
+	}
+	return true;
+}
+
 int write_step(struct write *w)
 {
 	struct mapping *m = &w->inode->m;
@@ -379,6 +417,21 @@ static int write_locked(struct write *w)
 }
 
 /*
+ * How much of a write lies below the limit on the size of files. Where the file has room already
+ * nobody asks what the limit is, so a lowered one is known from the first write-out that fails.
+ */
+static size_t below_limit(struct inode *inode, u64 offset, size_t length)
+{
+	u64 limit = inode->limit;
+
+	if (likely(offset + length <= limit))
+		return length;
+	limit = store_limit(inode->m.store); /* it may have been raised since */
+	atomic_store(&inode->limit, limit);
+	return offset < limit ? min_u64(length, limit - offset) : 0;
+}
+
+/*
  * An append chooses its place under the lock and keeps that to its end, so that it is in one
  * piece. It sleeps before, for what this task did last time; in between only if it is so long
  * that it owes again.
@@ -392,7 +445,10 @@ static int write_append(struct write *w, size_t length)
 		return rc;
 	w->position = size_now(w->inode);
 	w->end = w->position + length;
-	rc = w->end > FILE_MAX_BYTES ? -EFBIG : write_steps(w, true);
+	if (w->end > FILE_MAX_BYTES || below_limit(w->inode, w->position, length) < length)
+		rc = -EFBIG;
+	else
+		rc = write_steps(w, true);
 	rwsem_unlock(&w->inode->lock);
 	return rc;
 }
@@ -422,6 +478,7 @@ static int write_shared(struct write *w)
 	while (w->position < w->end && !rc) {
 		int alone;
 
+		hit_expect(w->inode, w->position);
 		w->bytes = write_step_bytes(w);
 		rc = throttle_poll(w->inode, w->flags & FILE_IO_NOWAIT);
 		if (rc)
@@ -491,6 +548,11 @@ static ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigne
 		return rc;
 	if (f->flags & FILE_DIRECT)
 		return direct_write(f, iov, count, length, offset, append, flags);
+	if (!append && unlikely(*offset + length > inode->limit)) {
+		length = below_limit(inode, *offset, length);
+		if (!length)
+			return -EFBIG;
+	}
 	w.position = *offset;
 	w.end = *offset + length;
 	if (append)
@@ -547,6 +609,8 @@ ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset)
 {
 	struct iovec iov = { (void *)buf, length };
 
+	if (write_page(f, buf, length, offset))
+		return (ssize_t)length;
 	return write_from(f, &iov, 1, length, &offset, 0, false);
 }
 

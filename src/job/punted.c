@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffered writes by io_uring. The kernel does those that have to wait in workers, and hashes them by
- * file: of one file's writes one is done at a time, in the order they were submitted, by one
- * worker after the other and nearly always the same. So iodepth of them are not iodepth
- * writers: they are a queue before one writer, and each one's latency is its time in that
- * queue too. (Linux's io_uring: io_queue_iowq() and the flag IO_WQ_WORK_HASHED.)
+ * Buffered writes by io_uring. The kernel does those that have to wait in workers, and hashes them
+ * by file: of one file's writes one is done at a time, in the order they were submitted, by one
+ * worker after the other and nearly always the same. So iodepth of them are not iodepth writers:
+ * they are a queue before one writer, and each one's latency is its time in that queue too.
+ * (Linux's io_uring: io_queue_iowq() and the flag IO_WQ_WORK_HASHED.)
  *
- * In the simulated world one task is that worker. The queue is a ring of the times at which
- * places in it were taken: a place is taken anew when the write that had it is done.
+ * In the simulated world one task is that worker. The queue is a ring of the times at which places
+ * in it were taken: a place is taken anew when the write that had it is done.
  */
 #include "job/clone.h"
 #include <stdlib.h>

@@ -59,13 +59,14 @@ struct tolerance {
 
 struct experiment_case {
 	const char *name, *title; /* title may be NULL */
+	const char *answers;      /* the case to which this is our answer, or NULL */
 	struct origin at;
 	struct policy policy;
 	struct settings settings; /* of the case and the command line */
 	bool skip[PHASES_MAX];
 	/* cases whose phases run first, by their indices: what they leave, this one begins with */
 	const char *after_list; /* as written, or NULL */
-	int after_line;
+	int after_line, answers_line;
 	size_t after[AFTER_MAX], after_count;
 	/* what stands in a phase's place here, or NULL */
 	const struct jobs *jobs[PHASES_MAX];

@@ -7,6 +7,7 @@
  * what stands in them.
  */
 #include "lab/report.h"
+#include "lab/answers.h"
 #include "lab/change.h"
 #include <math.h>
 #include <stdlib.h>
@@ -254,6 +255,7 @@ void report_table(FILE *out, const struct experiment *x, const struct lab_result
 	write_devices(out, results, count);
 	write_tenants(out, results, count);
 	changes_table(out, x, results, count);
+	answers_table(out, results, count);
 }
 
 /* Misses among the figures of a case, or of one of its devices: then `prefix` says of which. */

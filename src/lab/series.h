@@ -21,6 +21,7 @@
 	X(DEBT, debt_bytes, "must be written")                                                 \
 	X(IN_FLIGHT, in_flight_bytes, "being written")                                         \
 	X(PINNED, pinned_bytes, "cannot be reclaimed")                                         \
+	X(DROP, dontcache_bytes, "dirty for DONTCACHE")                                        \
 	X(CACHED, cached_bytes, "cached")                                                      \
 	X(FREE, free_bytes, "free")                                                            \
 	X(BACKGROUND, background_bytes, "the flusher writes above it")                         \

@@ -45,6 +45,8 @@ static double level(const struct series_point *p, enum series_column c)
 		return (double)e->in_flight * PAGE_SIZE;
 	case SERIES_PINNED:
 		return (double)e->pinned * PAGE_SIZE;
+	case SERIES_DROP:
+		return (double)e->drop * PAGE_SIZE;
 	case SERIES_CACHED:
 		return (double)e->cached * PAGE_SIZE;
 	case SERIES_FREE:

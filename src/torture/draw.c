@@ -85,6 +85,8 @@ void draw_machine(struct torture *t)
 	t->tasks = 1 + (u32)rng_below(&t->rng, TASKS_MAX);
 	t->files = 1 + (u32)rng_below(&t->rng, FILES_MAX);
 	t->devices = 1 + (u32)rng_below(&t->rng, DEVICES_MAX);
+	t->tenants = draw_one_in(&t->rng, 2) ? 0 : (u32)rng_below(&t->rng, TENANTS_MAX + 1);
+	t->strict = t->tenants; /* those have limits of their own */
 	t->capacity = round_up(draw_scaled(&t->rng, 8 << 10, DISK_BYTES_MAX), PAGE_SIZE);
 	t->op_bytes = draw_scaled(&t->rng, 2 << 10, 64 << 10);
 	pages = draw_scaled(&t->rng, 64, 1024);
@@ -135,7 +137,7 @@ static enum op_kind draw_kind(struct rng *r)
 		[OP_FALLOCATE] = 12, [OP_SEEK] = 5,   [OP_FSYNC] = 16,  [OP_SYNC_RANGE] = 6,
 		[OP_ADVISE] = 10,    [OP_BORROW] = 6, [OP_SYNC] = 3,    [OP_DROP] = 6,
 		[OP_RESIZE] = 2,     [OP_SET_VM] = 2, [OP_REOPEN] = 6,  [OP_FORGET] = 1,
-		[OP_TELL] = 3,
+		[OP_TELL] = 3,       [OP_TENANT] = 4,
 	};
 	u64 sum = 0, dice;
 	u32 kind = 0;
@@ -270,16 +272,16 @@ void describe_machine(struct torture *t)
 	char label[200];
 	const struct engine_config *e = &t->engine_config;
 
-	snprintf(
-		t->report->machine, sizeof(t->report->machine),
-		"%u tasks, %u files of up to %llu bytes, %u devices, %u cpus, hz %u; %llu pages of "
-		"cache, reserve %llu; dirty_bytes %llu, background %llu; policy %s",
-		t->tasks, t->files, (unsigned long long)t->capacity, t->devices, t->sim.cpus,
-		t->sim.hz, (unsigned long long)e->memory_bytes / PAGE_SIZE,
-		(unsigned long long)e->reserve_bytes / PAGE_SIZE,
-		(unsigned long long)e->vm.dirty_bytes,
-		(unsigned long long)e->vm.dirty_background_bytes,
-		policy_label(&e->policy, label, sizeof(label)));
+	snprintf(t->report->machine, sizeof(t->report->machine),
+		 "%u tasks, %u tenants, %u files of up to %llu bytes, %u devices, %u cpus, hz %u; "
+		 "%llu pages of "
+		 "cache, reserve %llu; dirty_bytes %llu, background %llu; policy %s",
+		 t->tasks, t->tenants, t->files, (unsigned long long)t->capacity, t->devices,
+		 t->sim.cpus, t->sim.hz, (unsigned long long)e->memory_bytes / PAGE_SIZE,
+		 (unsigned long long)e->reserve_bytes / PAGE_SIZE,
+		 (unsigned long long)e->vm.dirty_bytes,
+		 (unsigned long long)e->vm.dirty_background_bytes,
+		 policy_label(&e->policy, label, sizeof(label)));
 }
 
 static const char *rule_name(const struct rule *r)
@@ -303,13 +305,28 @@ static const char *rule_name(const struct rule *r)
 void describe_op(const struct torture *t, u32 number, char *text, size_t size)
 {
 	static const char *const names[OP_KINDS] = {
-		"write",      "read",        "append",
-		"truncate",   "fallocate",   "seek",
-		"fsync",      "sync_range",  "advise",
-		"borrow",     "sync",        "drop caches",
-		"resize",     "set vm",      "reopen",
-		"forget",     "tell unsafe", "power loss, looked at",
-		"power loss", "kill",        "fault",
+		"write",
+		"read",
+		"append",
+		"truncate",
+		"fallocate",
+		"seek",
+		"fsync",
+		"sync_range",
+		"advise",
+		"borrow",
+		"sync",
+		"drop caches",
+		"resize",
+		"set vm",
+		"reopen",
+		"forget",
+		"tell unsafe",
+		"tenant",
+		"power loss, looked at",
+		"power loss",
+		"kill",
+		"fault",
 		"heal",
 	};
 	const struct op *op = &t->op[number];

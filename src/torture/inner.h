@@ -12,6 +12,7 @@
 #define FILES_MAX   4
 #define DEVICES_MAX 2
 #define RULES_MAX   4
+#define TENANTS_MAX 3
 #define CUTS_MAX    4 /* pieces of a buffer */
 #define LOOKERS     64
 #define POOL_BYTES  (256u << 10)
@@ -34,6 +35,7 @@ enum op_kind {
 	OP_REOPEN,
 	OP_FORGET,
 	OP_TELL,
+	OP_TENANT,
 	OP_POWER, /* from here on those of the task that does harm */
 	OP_CRASH, /* the power goes, and comes back */
 	OP_KILL,  /* the process is killed, and another one begins */
@@ -73,7 +75,8 @@ struct tfile {
 	struct rwsem lock; /* alone: who may make the file shorter or knows where it will end */
 	u32 appends;       /* under way, and the size when the first of them began */
 	u64 append_base;
-	bool forgets;                    /* what is not on the disk is being given up */
+	bool forgets; /* what is not on the disk is being given up */
+	u64 cuts;     /* times that it was cut, or a hole was made, begun and ended; odd: now */
 	u64 safe_least, safe_most;       /* sizes it may come back with after a power loss */
 	struct file *open[TASKS_MAX][2]; /* [1]: direct */
 	bool sync[TASKS_MAX];
@@ -110,7 +113,8 @@ struct torture {
 	struct sim_config sim;
 	struct engine_config engine_config;
 	struct engine *engine;
-	u32 tasks, files, devices, working;
+	u32 tasks, files, devices, working, tenants;
+	struct tenant *tenant[TENANTS_MAX]; /* NULL: it could not be made */
 	u64 capacity, op_bytes, max_memory_bytes;
 	struct disk disk[DEVICES_MAX];
 	struct tfile file[FILES_MAX];
@@ -166,6 +170,10 @@ void faults_power(struct torture *t);
 void faults_look(struct torture *t, struct tfile *f, bool killed);
 /* Something is made to go wrong at the moment. */
 bool faults_at_work(const struct torture *t);
+
+/* tenants.c */
+void tenants_begin(struct torture *t);
+void op_tenant(struct ttask *task, struct tfile *f, const struct op *op);
 
 /* watch.c */
 struct trace_event;

@@ -274,6 +274,9 @@ static void op_write(struct ttask *task, struct tfile *f, const struct op *op)
 	bool alone, safe;
 	ssize_t n;
 
+	/* such a store cannot be freed of what a failed write past its end has left */
+	if (f->kind == DISK_BARE)
+		o.direct = false;
 	if (o.direct) {
 		o.offset = round_down(o.offset, f->block_bytes);
 		o.length = round_down(o.length, f->block_bytes);
@@ -383,15 +386,26 @@ static void op_append(struct ttask *task, struct tfile *f, const struct op *op)
 
 /* --- safety */
 
+/*
+ * Whether all that was there when a sync began is safe when it has succeeded. Not what was given
+ * up; and data whose write-out failed and that was then cut off is nobody's error, though the cut
+ * may be lost with the power, and old data come back in place of both.
+ */
+static bool counts(const struct ttask *task, const struct tfile *f, u64 cuts)
+{
+	return !f->forgets &&
+	       (task->injected == task->t->injected || (cuts == f->cuts && !(cuts & 1)));
+}
+
 static void op_fsync(struct ttask *task, struct tfile *f, const struct op *op)
 {
-	u64 start = model_tick(&f->model);
+	u64 start = model_tick(&f->model), cuts = f->cuts;
 	int rc;
 
 	begin_reading(task, f); /* to know the sizes meanwhile */
 	rc = file_fsync(f->open[task->number][0], op->flags & 1);
 	op_cause(task, rc, 0, "fsync");
-	if ((!rc && !f->forgets) || task->t->config->sabotage == SABOTAGE_FSYNC) {
+	if ((!rc && counts(task, f, cuts)) || task->t->config->sabotage == SABOTAGE_FSYNC) {
 		model_synced(&f->model, start);
 		f->safe_least = task->reading.least;
 		f->safe_most = task->reading.most;
@@ -411,9 +425,12 @@ static int leave_after(void *ctx, u64 pages)
 static void op_sync(struct ttask *task, const struct op *op)
 {
 	struct torture *t = task->t;
-	u64 start = ++t->clock;
+	u64 start = ++t->clock, cuts[FILES_MAX];
 	u32 looks = op->flags / 2;
 	int rc;
+
+	for (u32 i = 0; i < t->files; i++)
+		cuts[i] = t->file[i].cuts;
 
 	if (op->flags & 1)
 		rc = engine_sync_progress(t->engine, leave_after, &looks);
@@ -423,7 +440,7 @@ static void op_sync(struct ttask *task, const struct op *op)
 		return;
 	op_cause(task, rc, 0, "sync");
 	for (u32 i = 0; !rc && i < t->files; i++)
-		if (!t->file[i].forgets) /* of what is given up nothing has become safe */
+		if (counts(task, &t->file[i], cuts[i]))
 			model_synced(&t->file[i].model, start);
 }
 
@@ -555,6 +572,9 @@ void op_do(struct ttask *task, const struct op *op)
 		break;
 	case OP_TELL:
 		watch_unsafe(task->t);
+		break;
+	case OP_TENANT:
+		op_tenant(task, f, op);
 		break;
 	case OP_REOPEN:
 		op_reopen(task, f, op);

@@ -84,11 +84,13 @@ static void op_seek(struct ttask *task, struct tfile *f, const struct op *op)
 void op_space(struct ttask *task, struct tfile *f, const struct op *op)
 {
 	rwsem_lock(&f->lock);
+	f->cuts++;
 	if (op->kind == OP_TRUNCATE)
 		op_truncate(task, f, op);
 	else if (op->kind == OP_FALLOCATE)
 		op_fallocate(task, f, op);
 	else
 		op_seek(task, f, op);
+	f->cuts++;
 	rwsem_unlock(&f->lock);
 }

@@ -146,6 +146,7 @@ static void set_up(struct torture *t)
 	if (engine_create(&t->engine_config, &t->engine))
 		torture_fail(t, "an engine cannot be made");
 	add_devices(t);
+	tenants_begin(t);
 	for (u32 i = 0; i < t->files; i++)
 		add_file(t, i);
 	for (u32 i = 0; i <= t->tasks; i++) {
@@ -328,7 +329,7 @@ int torture_faults_parse(const char *text, u32 *faults, struct err *e)
 		size_t n = strcspn(text, ","), i = 0;
 
 		while (i < ARRAY_SIZE(names) &&
-		       (strlen(names[i].name) != n || memcmp(names[i].name, text, n)))
+		       (strlen(names[i].name) != n || memcmp(names[i].name, text, n) != 0))
 			i++;
 		if (i == ARRAY_SIZE(names))
 			return err_set(e, NULL, 0,

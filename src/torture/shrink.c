@@ -38,7 +38,7 @@ static bool fails_without(struct shrink *s, u32 from, u32 to, struct torture_rep
 int torture_shrink(const struct torture_config *c, u8 *keep, struct torture_report *report)
 {
 	struct shrink s = { .config = *c, .keep = keep };
-	u32 kept = c->steps, chunk = c->steps;
+	u32 kept = 0, chunk = c->steps;
 
 	s.report = child_share(sizeof(*s.report));
 	s.trial = malloc(c->steps);
@@ -48,7 +48,6 @@ int torture_shrink(const struct torture_config *c, u8 *keep, struct torture_repo
 	}
 	for (u32 i = 0; i < c->steps; i++)
 		keep[i] = !c->keep || c->keep[i];
-	kept = 0;
 	for (u32 i = 0; i < c->steps; i++)
 		kept += keep[i];
 	while (chunk > 1) {

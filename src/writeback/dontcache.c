@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DONTCACHE writes: their pages are marked (TAG_DROP while they are dirty), go when they have landed,
- * and so should be written soon. Who does that, and when, is the policy's choice:
+ * DONTCACHE writes: their pages are marked (TAG_DROP while they are dirty), go when they have
+ * landed, and so should be written soon. Who does that, and when, is the policy's choice:
  *
  *	inline	the writer, before he returns (file/write.c). Linux writeback reference, 8.3.
  *	kick	the flusher, as many pages as are dirty for DONTCACHE, from the files that
- *		have been dirty longest, whoever dirtied them. Reference 8.4: one bit asks for it, so
- *		that many writes ask once; it is taken back before the pages are counted, so
- *		that none is missed.
+ *		have been dirty longest, whoever dirtied them. Reference 8.4: one bit asks for
+ *		it, so that many writes ask once; it is taken back before the pages are
+ *		counted, so that none is missed.
  *	own	the flusher, just these pages. See below.
  *
- * own: files with marked pages stand in a queue of their device's. When a MiB has come together, or
- * the first page of it is 20 ms old, the flusher goes round the queue, some MiB of a file at a time,
- * in file order from where it stopped last, so that random writes become one sweep. What is dirty
- * again while it is in flight is left to the next round, 20 ms later, and does not wait for
+ * own: files with marked pages stand in a queue of their device's. When a MiB has come together,
+ * or the first page of it is 20 ms old, the flusher goes round the queue, some MiB of a file at a
+ * time, in file order from where it stopped last, so that random writes become one sweep. What is
+ * dirty again while it is in flight is left to the next round, 20 ms later, and does not wait for
  * old age. The backlog, marked pages that are dirty or in flight, is bounded by what the device
- * writes in 50 ms: a writer who finds more waits in line until enough has landed. So memory holds
- * at most that much and one write of each writer, and the device has always something to do.
- * Only when nothing lands at all, for 200 ms, those in line are let go: then the limits
- * on everything dirty hold them.
+ * writes in 100 ms: a writer who finds more waits in line until enough has landed. So memory holds
+ * at most that much and one write of each writer, and the device has always something to do. Only
+ * when nothing lands at all, for 200 ms, those in line are let go: then the limits on everything
+ * dirty hold them.
  */
 #include "writeback/slice.h"
 #include "writeback/wb.h"
@@ -28,7 +28,7 @@
 #define SLICE_PAGES  (4 * MIB_PAGES)
 #define AGE_NS       (20 * NSEC_PER_MSEC)
 #define STUCK_NS     (200 * NSEC_PER_MSEC)
-#define BOUND_PER_S  20 /* the bound is a second's worth divided by this */
+#define BOUND_PER_S  10 /* the bound is a second's worth divided by this */
 #define BOUND_MIN    (2 * MIB_PAGES)
 
 void dontcache_init(struct dontcache *d)
@@ -68,6 +68,11 @@ u64 dontcache_bound(struct wb *wb)
 	u64 pages = max_u64(wb_avg_bandwidth(wb) / BOUND_PER_S, BOUND_MIN);
 
 	return min_u64(pages, cache_size(wb->all->cache) / 8);
+}
+
+u64 dontcache_in_flight_max(struct wb *wb)
+{
+	return max_u64(dontcache_bound(wb) * PAGE_SIZE / 16, 4 * (u64)DEPTH_IO_BYTES);
 }
 
 static u64 backlog(struct wb *wb)

@@ -2,11 +2,11 @@
 /*
  * The flusher: one task a device. Linux writeback reference, section 6.
  *
- * It sleeps until it is woken (by the throttle, by reclaim, by a sync) or until the
- * periodic interval has passed since the first inode became dirty or its last run ended. A
- * run does, in this order: queued work; "write about everything" if memory is short; what
- * DONTCACHE writes left; old data (periodic); whatever exceeds the background limit. Each piece of work goes in rounds
- * over the inodes, each inode getting a slice, and gives way as 6.2 says.
+ * It sleeps until it is woken (by the throttle, by reclaim, by a sync) or until the periodic
+ * interval has passed since the first inode became dirty or its last run ended. A run does, in
+ * this order: queued work; "write about everything" if memory is short; what DONTCACHE writes
+ * left; old data (periodic); whatever exceeds the background limit. Each piece of work goes in
+ * rounds over the inodes, each inode getting a slice, and gives way as 6.2 says.
  */
 #include "writeback/slice.h"
 #include "writeback/tenant.h"

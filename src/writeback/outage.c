@@ -19,6 +19,7 @@
  * Each failing file is entered in a list of its device, looked through once a tick at most.
  */
 #include "writeback/outage.h"
+#include "writeback/tenant.h"
 #include <errno.h>
 
 void outage_note_failure(struct inode *inode)
@@ -26,7 +27,7 @@ void outage_note_failure(struct inode *inode)
 	struct wb *wb = inode->wb;
 
 	spin_lock(&wb->list_lock);
-	if (list_empty(&inode->failing) && !(inode->state & INODE_FREEING)) {
+	if (list_empty(&inode->failing)) {
 		inode->failing_since_ns = world_now();
 		list_add_tail(&wb->failing, &inode->failing);
 		atomic_fetch_add(&wb->all->failing, 1);
@@ -120,9 +121,12 @@ static u64 owed_to(struct wb *wb)
 		else
 			leave(inode);
 	}
-	if (down)
-		pages = owes(p, &wb->ledger);
 	spin_unlock(&wb->list_lock);
+	if (!down)
+		return pages;
+	pages = 0;
+	for_each_wb(part, wb->all) /* the tenants' parts of the device, too */
+		if (part->root == wb) pages += owes(p, &part->ledger);
 	return pages;
 }
 
@@ -138,6 +142,33 @@ u64 outage_pages(struct writeback *all)
 		pages += owed_to(all->wb[i]);
 	atomic_store(&all->owed, pages);
 	atomic_store(&all->owed_when, now);
+	return pages;
+}
+
+u64 outage_pages_of(struct writeback *all, const struct tenant *t)
+{
+	const struct policy *p = &all->policy;
+	u64 pages = 0;
+
+	for (u32 i = 0; i < all->count; i++) {
+		struct wb *wb = all->wb[i], *part = wb_of_tenant(wb, t->id);
+		struct list_node *n;
+
+		if (!part)
+			continue;
+		spin_lock(&wb->list_lock);
+		if (down_error(wb)) {
+			pages += owes(p, &part->ledger);
+		} else {
+			list_for_each (n, &wb->failing) {
+				struct inode *inode = list_entry(n, struct inode, failing);
+
+				if (atomic_load(&inode->home) == part)
+					pages += owes(p, &inode->m.ledger);
+			}
+		}
+		spin_unlock(&wb->list_lock);
+	}
 	return pages;
 }
 

@@ -147,7 +147,7 @@ static const struct answer dontcache[] = {
 				     "many pages of the oldest files as are dirty for DONTCACHE" },
 	[DONTCACHE_OWN] = { "own", "the flusher writes just the pages of DONTCACHE, in file order, "
 				   "and writers wait while more of them are dirty or in flight "
-				   "than the device writes in 50 ms" },
+				   "than the device writes in 100 ms" },
 };
 
 static const struct answer flush_depth[] = {

@@ -6,7 +6,6 @@
  * slice and come again. An inode that stays dirty keeps its time: age counts from the
  * first write.
  */
-#include "writeback/outage.h"
 #include "writeback/wb.h"
 
 void wb_rearm(struct wb *wb)
@@ -104,7 +103,6 @@ void inode_detach(struct inode *inode)
 			dontcache_dequeue(inode);
 		}
 		spin_unlock(&wb->list_lock);
-		outage_end(inode);
 		if (!busy)
 			return;
 		world_park(&inode->sync_waiters, seen, WORLD_NEVER);
@@ -164,8 +162,14 @@ static bool look_again(struct wb *wb, struct inode *inode)
 
 void wb_recheck(struct wb *wb, struct inode *inode)
 {
-	if (!look_again(wb, inode) || inode->state & INODE_FREEING || !list_empty(&inode->link))
+	const struct ledger *l = &inode->m.ledger;
+
+	if (!look_again(wb, inode) || inode->state & INODE_FREEING)
 		return;
+	/* what is dirty all the time, but no page of it for long, is not old */
+	if (!list_empty(&inode->link) && ledger_level(l, LEVEL_DROP) < ledger_level(l, LEVEL_DEBT))
+		return;
+	list_del(&inode->link);
 	inode->dirtied_when = world_jiffies();
 	list_add(&wb->dirty, &inode->link);
 }

@@ -60,13 +60,13 @@ bool retry_is_pausing(const struct inode *inode)
 
 /*
  * What fails, and is sent again the moment that it lands, would be in flight for ever to those who
- * wait for it: so not while any do. Called with the list_lock held.
+ * wait for it: so not while any do. They write what there is themselves.
  */
 bool retry_may_be_tried(const struct inode *inode)
 {
 	if (retry_is_pausing(inode))
 		return false;
-	return list_empty(&inode->failing) || !atomic_load(&inode->awaited);
+	return !atomic_load(&inode->wb->all->failing) || !atomic_load(&inode->awaited);
 }
 
 bool retry_is_due(struct wb *wb)

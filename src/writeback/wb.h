@@ -123,6 +123,20 @@ struct dontcache {
 	_Atomic u32 stuck;      /* nothing has landed for long: nobody waits */
 };
 
+/* How much of its write-out the flusher lets be in flight: see depth.c. */
+struct depth {
+	_Atomic u64 in_flight; /* bytes */
+	_Atomic u32 landed;    /* the flusher parks on it */
+	_Atomic u32 waits;     /* it does */
+	/* the flusher's own: */
+	u64 limit;               /* bytes, while somebody reads */
+	bool reading;            /* somebody does */
+	u64 base_ns;             /* what a read takes without write-out; 0: not known */
+	u64 probe_ns;            /* when that is to be looked at again */
+	u64 window_ns;           /* when the window ends */
+	u64 reads_done, read_ns; /* as it began */
+};
+
 struct journal;
 struct stake;
 
@@ -172,6 +186,7 @@ struct wb {
 	_Atomic u32 dirty_exceeded;
 	struct rwsem line; /* held by the one task over the limit that looks; see throttle.c */
 	struct dontcache dontcache;
+	struct depth depth;
 
 	struct spinlock bw_lock; /* protects the estimates and what follows */
 	struct bandwidth bw;
@@ -207,6 +222,7 @@ struct inode {
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
+	_Atomic u64 limit;         /* nothing may be written past it, as far as is known; bytes */
 	bool littered;             /* a write that failed may have left bytes past the size on the
 				    * device; under the lock, held alone */
 	_Atomic bool sparse;       /* there may be holes below `reserved`, whose room has to be
@@ -243,7 +259,7 @@ struct inode {
 	u64 dirtied_when;           /* jiffies */
 	struct list_node link;      /* dirty, io or more_io; empty when clean */
 	_Atomic u64 retry_ns;       /* write-out that nobody asked for waits until then; 0: not */
-	u64 retry_pause_ns;         /* the last pause after a failure; 0: nothing failed */
+	_Atomic u64 retry_pause_ns; /* the last pause after a failure; 0: nothing failed */
 	struct list_node failing;   /* of its wb, under wb.list_lock; see outage.c */
 	u64 failing_since_ns;       /* likewise */
 	_Atomic u32 sync_waiters;   /* parked until INODE_SYNC goes: sequence word */
@@ -372,6 +388,11 @@ void throttle_charge(struct writeback *all, u32 pages);
  * sleep. Over the limit, and if what the inode has dirty is beyond hope (outage.c), its error.
  */
 int throttle_poll(struct inode *inode, bool nowait);
+/*
+ * Whether the poll may be left out because the task has dirtied nothing since its last one. Real
+ * world only: in the simulated one each poll counts as it does in Linux.
+ */
+bool throttle_owes_nothing(const struct wb *wb);
 /* Before the first write: threads that end by themselves leave their unpaid pages to others. */
 int throttle_init(void);
 /* A task that dirtied pages ends. */
@@ -398,7 +419,7 @@ u64 wb_queue_io(struct wb *wb, u64 cutoff);
 /* Puts an inode where it belongs after a pass over it. list_lock held. */
 struct pass;
 void wb_requeue(struct wb *wb, struct inode *inode, const struct pass *pass, u64 cutoff);
-/* The same after a pass over some pages only: it keeps its place unless it is clean. */
+/* The same after a pass over pages to be dropped: with others dirty too it keeps its place. */
 void wb_recheck(struct wb *wb, struct inode *inode);
 
 /* --- writeout.c: one pass over one file */
@@ -443,8 +464,9 @@ void dontcache_wrote(struct inode *inode, bool nowait);
 s64 dontcache_take_kick(struct wb *wb);
 /* own: writes what is in the queue; pages taken. */
 s64 dontcache_write_own(struct wb *wb);
-/* own: pages that may be dirty or in flight before writers wait. */
+/* own: pages that may be dirty or in flight before writers wait; bytes in flight if nobody reads. */
 u64 dontcache_bound(struct wb *wb);
+u64 dontcache_in_flight_max(struct wb *wb);
 /* own: I/O of such a pass starts or has ended. */
 void dontcache_launched(struct wb *wb, u32 pages);
 void dontcache_landed(struct wb *wb, u32 pages);
@@ -452,6 +474,20 @@ void dontcache_landed(struct wb *wb, u32 pages);
 void dontcache_missed(struct inode *inode);
 /* Takes the inode out of the queue. list_lock held. */
 void dontcache_dequeue(struct inode *inode);
+
+/* --- depth.c */
+
+#define DEPTH_IO_BYTES (1u << 20) /* an I/O whose place in flight is limited is not larger */
+
+void depth_init(struct depth *d);
+/*
+ * Before the flusher starts an I/O of write-out, and when that has ended. May park; also while
+ * nobody reads, if `quiet` bytes are in flight.
+ */
+void depth_enter(struct wb *wb, u64 bytes, u64 quiet);
+void depth_leave(struct wb *wb, u64 bytes);
+/* The limit after a window in which reads took `mean`, and `base` without write-out. */
+u64 depth_next(u64 limit, u64 in_flight_bytes, u64 mean, u64 base);
 
 /* --- retry.c: pauses after failed write-out */
 

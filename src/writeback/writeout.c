@@ -28,7 +28,8 @@ struct write_io {
 	struct inode *inode;
 	u64 first_block;
 	u32 blocks, segments, folios;
-	u32 drop_pages;     /* of policy dontcache=own */
+	u32 drop_pages;     /* of dontcache=own */
+	u32 paced_bytes;    /* of flush_depth=adaptive */
 	struct iovec vec[]; /* [IO_MAX_SEGMENTS] in a cache with contents */
 };
 
@@ -37,6 +38,7 @@ struct builder {
 	struct inode *inode;
 	struct write_io *pending;
 	bool background, sync, contents, drop;
+	bool paced;     /* how much is in flight is for depth.c to say */
 	u64 last_folio; /* index of the folio of the last run, to count folios */
 };
 
@@ -60,6 +62,8 @@ static void write_landed(struct inode *inode, u64 first_block, u32 blocks, int e
 		retry_note_success(inode);
 		outage_note_success(inode);
 	} else if (inode->wb->all->policy.errors == ERRORS_KEEP) {
+		if (error == -EFBIG) /* the limit was lowered after the data was accepted */
+			atomic_store(&inode->limit, store_limit(inode->m.store));
 		inode_mark_dirty(inode); /* it may have left the lists as clean */
 		retry_note_failure(inode);
 		outage_note_failure(inode);
@@ -88,6 +92,8 @@ static void write_end(struct io *io, int error)
 	write_landed(w->inode, w->first_block, w->blocks, error);
 	if (w->drop_pages)
 		dontcache_landed(wb, w->drop_pages);
+	if (w->paced_bytes)
+		depth_leave(wb, w->paced_bytes);
 	free(w);
 	cache_io_end(c);
 }
@@ -106,6 +112,11 @@ static void submit_pending(struct builder *b)
 	if (b->drop) {
 		w->drop_pages = (u32)div_roundup(w->io.length_bytes, PAGE_SIZE);
 		dontcache_launched(b->inode->wb, w->drop_pages);
+	}
+	if (b->paced) {
+		w->paced_bytes = w->io.length_bytes;
+		depth_enter(b->inode->wb, w->paced_bytes,
+			    b->drop ? dontcache_in_flight_max(b->inode->wb) : ~0ull);
 	}
 	cache_io_begin(b->inode->m.cache);
 	device_submit(store_device(store), &w->io);
@@ -136,7 +147,8 @@ static bool continues(const struct builder *b, const struct folio *f, struct blo
 	const struct write_io *w = b->pending;
 
 	return w && w->first_block + w->blocks == run.first && w->segments < IO_MAX_SEGMENTS &&
-	       (w->folios < IO_MAX_FOLIOS || b->last_folio == f->index);
+	       (w->folios < IO_MAX_FOLIOS || b->last_folio == f->index) &&
+	       !(b->paced && w->blocks * b->inode->block_bytes >= DEPTH_IO_BYTES);
 }
 
 static struct write_io *start_io(struct builder *b, struct block_run run)
@@ -149,7 +161,7 @@ static struct write_io *start_io(struct builder *b, struct block_run run)
 	*w = (struct write_io){ .io = { .store = b->inode->m.store,
 					.offset_bytes = run.first * b->inode->block_bytes,
 					.op = IO_WRITE,
-					.writeback = true,
+					.writeback = !b->paced, /* then wbt has no say */
 					.background = b->background,
 					.sync = b->sync,
 					.end = write_end },
@@ -297,8 +309,8 @@ static bool next_page_of(struct mapping *m, const struct pass *pass, u64 from, u
 
 		found = pages != 0;
 		if (found)
-			*page = leaf->first + bits_first(pages);
-		from = leaf->first + LEAF_PAGES;
+			*page = leaf_first(leaf) + bits_first(pages);
+		from = leaf_first(leaf) + LEAF_PAGES;
 	}
 	spin_unlock(&m->tree_lock);
 	return found;
@@ -330,6 +342,8 @@ void inode_write_pages(struct inode *inode, struct pass *pass, struct block_run 
 			     .background = pass->background,
 			     .sync = pass->sync,
 			     .drop = pass->drop,
+			     .paced = pass->paced &&
+				      inode->wb->all->policy.flush_depth == FLUSH_DEPTH_ADAPTIVE,
 			     .contents = m->cache->config.contents };
 	u64 start = pass->cyclic ? m->write_cursor : pass->first, at = start;
 	u64 last = pass->cyclic ? INDEX_MAX_PAGES - 1 : pass->last;

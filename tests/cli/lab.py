@@ -10,7 +10,8 @@ import program
 from program import SMALL, contains, equal, figures, refused, sluice, sixteenth_of_p2
 
 FIGURES = [
-    'write_iops', 'write_mib_s', 'write_p50_ms', 'write_p99_ms', 'write_max_ms', 'throttle_sleep_s',
+    'write_iops', 'write_mib_s', 'write_mb_per_s', 'write_p50_ms', 'write_p99_ms', 'write_p999_ms',
+    'write_max_ms', 'throttle_sleep_s',
     'max_dirty_bytes', 'max_debt_bytes', 'max_pinned_bytes', 'pages_charged', 'pages_written',
     'device_reads', 'device_writes', 'device_read_bytes', 'device_write_bytes',
     'device_busy_percent', 'write_factor', 'first_throttle_s', 'background_s', 'last_write_s',

@@ -123,7 +123,8 @@ static void test_key_refused(void **state)
 	refuse("[device]\nmodel = nvme\niops = 4\n",
 	       "m.ini:3: unknown key \"iops\" for a device of model \"nvme\", which takes model, "
 	       "name, max_sectors_kb, nr_requests, wbt_lat_us, write_cache, channels, "
-	       "read_bandwidth, write_bandwidth, read_latency_us, write_latency_us, latency_sigma");
+	       "read_bandwidth, write_bandwidth, read_latency_us, write_latency_us, shared, "
+	       "latency_sigma");
 	refuse("[device]\nmodel = memory\nnr_requests = 4\n",
 	       "m.ini:3: unknown key \"nr_requests\" for a device of model \"memory\", which takes "
 	       "model, name, max_sectors_kb");

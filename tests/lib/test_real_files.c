@@ -317,6 +317,40 @@ static void test_past_the_cache(void **state)
 	free(buf);
 }
 
+/* Room that was made before is past it now: the first write-out finds that out, for all others. */
+static void test_a_lowered_limit_of_file_sizes(void **state)
+{
+	struct sluice *c = rig_cache(GIVEN("vm.retry_min_ms=1", "vm.retry_max_ms=1"));
+	struct sluice_file *f = rig_open(c, "f", O_RDWR | O_CREAT | O_TRUNC);
+	void *buf = rig_bytes(0, 200 * KIB, 1);
+	struct rlimit old, small;
+
+	(void)state;
+	rig_write(f, 0, 200 * KIB, 2);
+	assert_int_equal(sluice_fsync(f), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	small = old;
+	small.rlim_cur = 100 * KIB;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(sluice_pwrite(f, (char *)buf + 120 * KIB, 4 * KIB, 120 * KIB, 0), 4 * KIB);
+	assert_int_equal(sluice_fsync(f), -EFBIG);
+	assert_int_equal(sluice_pwrite(f, buf, 4 * KIB, 120 * KIB, 0), -EFBIG);
+	assert_int_equal(sluice_append(f, &(struct iovec){ buf, 1 }, 1, 0, NULL), -EFBIG);
+	assert_int_equal(sluice_pwrite(f, (char *)buf + 92 * KIB, 16 * KIB, 92 * KIB, 0), 8 * KIB);
+	assert_int_equal(sluice_fsync(f), -EFBIG); /* until it is safe */
+	rig_expect(f, 120 * KIB, 4 * KIB, 1);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(sluice_pwrite(f, (char *)buf + 160 * KIB, 4 * KIB, 160 * KIB, 0), 4 * KIB);
+	assert_int_equal(sluice_fsync(f), 0);
+	rig_expect_file("f", 120 * KIB, 4 * KIB, 1);
+	rig_expect_file("f", 160 * KIB, 4 * KIB, 1);
+	rig_expect_file("f", 92 * KIB, 8 * KIB, 1);
+	rig_expect_file("f", 100 * KIB, 20 * KIB, 2);
+	assert_int_equal(sluice_close(f), 0);
+	assert_int_equal(sluice_destroy(c, NULL, NULL), 0);
+	free(buf);
+}
+
 /* The system would take no byte past it, and kill who tries: so nobody tries. */
 static void test_the_limit_of_file_sizes_holds_for_writers(void **state)
 {
@@ -359,6 +393,7 @@ int main(void)
 		cmocka_unit_test(test_opening),
 		cmocka_unit_test(test_past_the_cache),
 		cmocka_unit_test(test_the_limit_of_file_sizes_holds_for_writers),
+		cmocka_unit_test(test_a_lowered_limit_of_file_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, rig_begin, rig_end);

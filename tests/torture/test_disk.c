@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Engines over the disks of the torture: what its runs have found, once more as it happened; and what
- * the disks themselves keep and lose.
+ * Engines over the disks of the torture: what its runs have found, once more as it happened; and
+ * what the disks themselves keep and lose.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -178,6 +178,42 @@ static void test_what_cannot_be_cut_off_stops_growth(void **state)
 	run("sluice", DISK_CUSTOM, 0, stuck_litter);
 }
 
+/* How many calls are not refused. */
+static int refuse_later(void *ctx, struct disk *d)
+{
+	u32 *left = ctx;
+
+	(void)d;
+	return *left ? (--*left, 0) : -EIO;
+}
+
+/* A store that was cut, and refuses to be cut again: the file is short, and no data goes astray. */
+static void half_cut(struct rig *r)
+{
+	u32 left = 1;
+
+	write_at(r->file, 1, 0, 16384);
+	assert_int_equal(file_fsync(r->file, false), 0);
+	r->disk.refuses = refuse_later;
+	r->disk.ctx = &left;
+	assert_int_equal(file_truncate(r->file, 4096), 0);
+	assert_int_equal(inode_size(r->inode), 4096);
+	assert_int_equal(file_pwrite(r->file, buf, 8192, 4096), -EIO);
+	left = 1000;
+	write_at(r->file, 2, 4096, 8192);
+	assert_int_equal(file_fsync(r->file, false), 0);
+	engine_drop_caches(r->engine);
+	expect(r, 1, 0, 4096);
+	expect(r, 2, 4096, 8192);
+}
+
+static void test_a_cut_that_fails_half_way(void **state)
+{
+	(void)state;
+	run("sluice", DISK_CUSTOM, 0, half_cut);
+	run("linux-7.4", DISK_CUSTOM, 0, half_cut);
+}
+
 /* Where whole folios are written, those that the file was cut in need no room past its end. */
 static void cut_folio(struct rig *r)
 {
@@ -255,6 +291,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_failed_write_past_the_end_leaves_nothing),
 		cmocka_unit_test(test_what_cannot_be_cut_off_stops_growth),
+		cmocka_unit_test(test_a_cut_that_fails_half_way),
 		cmocka_unit_test(test_a_cut_folio_needs_no_room),
 		cmocka_unit_test(test_saved_disks),
 	};

@@ -32,6 +32,8 @@ const PLOTS = [
 		limit('freerun_bytes', 'free run', DASH_DOT),
 		limit('setpoint_bytes', 'setpoint', DASHED),
 		limit('limit_bytes', 'limit', SOLID)] },
+	{ id: 'dontcache', title: 'Backlog of DONTCACHE', unit: 'bytes', lines: [
+		line('dontcache_bytes', 'dirty, to be dropped', '--debt')] },
 	{ id: 'charge', title: 'Charged, dirtied, written back', unit: 'bytes/s', log: true, lines: [
 		line('charged_bytes_per_s', 'charged', '--ink'),
 		line('dirtied_bytes_per_s', 'dirtied', '--debt'),
