@@ -153,13 +153,16 @@ struct memory_use memory_use(const struct memory *m)
 
 	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &first, &last) == 2)
-			ours = first >= base && last <= end;
+			ours = m->adopted ? first < end && last > base
+					  : first >= base && last <= end;
 		else if (ours)
 			add_line(line, &use);
 	}
 	if (f)
 		fclose(f);
-	if (m->adopted) /* it has all of its memory, touched or not */
+	if (m->adopted) { /* it has all of its memory, touched or not; more than ours is mapped */
 		use.resident_bytes = m->reserved_bytes;
+		use.huge_bytes = min_u64(use.huge_bytes, m->reserved_bytes);
+	}
 	return use;
 }

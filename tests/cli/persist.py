@@ -257,7 +257,8 @@ def test_nothing_that_was_written_is_lost():
         recovered = said.count(' bytes written')
         print('# %d kills, %d calls, %d files recovered' % (KILLS, calls, recovered))
         assert calls > 20 * KILLS and recovered, said
-        equal(os.listdir(r.memory), [])
+        # what was being removed may have lost its name before the daemon heard: that is set aside
+        equal(os.path.exists(r.arena), False)
 
 
 # --- one by one
