@@ -355,12 +355,12 @@ def by_descriptor():
     yield 'write nothing', with_file(os.O_WRONLY, lambda fd: os.write(fd, b''))
     yield 'write at', with_file(os.O_WRONLY, lambda fd: os.pwrite(fd, b'x', 6000))
     yield 'mapped', with_file(os.O_RDWR, mapped)
-    yield 'fchmod', with_file(os.O_RDONLY, lambda fd: os.fchmod(fd, 0o6711))
-    yield 'fchown', with_file(os.O_RDONLY, lambda fd: os.fchown(fd, -1, OWNER))
-    yield 'futimens', with_file(os.O_RDONLY, lambda fd: os.utime(fd, ns=(5, 7)))
-    yield 'fsync', with_file(os.O_RDONLY, os.fsync)
-    yield 'seek data', with_file(os.O_RDONLY, lambda fd: os.lseek(fd, 0, os.SEEK_DATA))
-    yield 'seek hole', with_file(os.O_RDONLY, lambda fd: os.lseek(fd, 0, os.SEEK_HOLE))
+    yield 'fchmod', with_file(os.O_WRONLY, lambda fd: os.fchmod(fd, 0o6711))
+    yield 'fchown', with_file(os.O_WRONLY, lambda fd: os.fchown(fd, -1, OWNER))
+    yield 'futimens', with_file(os.O_WRONLY, lambda fd: os.utime(fd, ns=(5, 7)))
+    yield 'fsync', with_file(os.O_WRONLY, os.fsync)
+    yield 'seek data', with_file(os.O_WRONLY, lambda fd: os.lseek(fd, 0, os.SEEK_DATA))
+    yield 'seek hole', with_file(os.O_WRONLY, lambda fd: os.lseek(fd, 0, os.SEEK_HOLE))
 
 
 def copied(path):
