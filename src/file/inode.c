@@ -100,8 +100,9 @@ static int fill_hole(struct inode *inode, u64 from, u64 end)
 
 int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
 {
-	/* who skips something makes a sparse file: what is ahead of him may be the next hole */
-	u64 size = size_now(inode), ahead = from > size ? 0 : min_u64(size, RESERVE_AHEAD_BYTES);
+	/* who skips pages makes a sparse file: what is ahead of him may be the next hole */
+	u64 size = size_now(inode);
+	u64 ahead = from > round_up(size, PAGE_SIZE) ? 0 : min_u64(size, RESERVE_AHEAD_BYTES);
 	u64 start;
 	/* not only below the size: a write may have failed after it skipped something, and a hole
 	 * that was punched up to the size takes the rest of its page along */

@@ -557,6 +557,20 @@ bool path_size(struct path_table *t, const struct stat *st, u64 *size_bytes)
 	return ours;
 }
 
+void path_settle(struct path_table *t, const struct stat *st)
+{
+	struct entry *e;
+
+	mutex_lock(&t->lock);
+	e = find(t, st);
+	if (e && !e->opens && !e->settled && !inode_unwritten_bytes(e->inode)) {
+		settle(e);
+		leave_idle(e);
+		go_idle(e);
+	}
+	mutex_unlock(&t->lock);
+}
+
 const char *path_of_inode(struct inode *inode)
 {
 	struct entry *e = inode_owner(inode);

@@ -74,6 +74,11 @@ void path_unlinked(struct path_table *t, const struct stat *st);
 /* The times changed from `before` to `after`, and that was no change by others. */
 void path_touched(struct path_table *t, const struct stat *before, const struct stat *after);
 /*
+ * If it is idle and written: gives back now what was reserved for it, which moves its ctime, and
+ * would be given back in its time.
+ */
+void path_settle(struct path_table *t, const struct stat *st);
+/*
  * True if the size is not the one the system says, but *size_bytes: while it is open here, or has
  * data that is not written.
  */

@@ -157,6 +157,9 @@ static bool settle(struct mount *m, struct node *n)
 		return true;
 	if (is_cached(m, n, &size))
 		return false;
+	before = (struct stat){ .st_dev = n->dev, .st_ino = n->ino, .st_mode = n->kind };
+	if (m->cache)
+		path_settle(m->cache->paths, &before);
 	if (fstatat(n->fd, "", &before, AT_EMPTY_PATH))
 		return true;
 	after = before;

@@ -13,6 +13,7 @@ import stat
 import struct
 import subprocess
 import sys
+import time
 import traceback
 
 import program
@@ -326,6 +327,39 @@ def test_quotas_hold_for_those_who_have_them():
         write(os.path.join(r.mount, 'of_root'), b'x' * 2 * MIB)
         equal(sluice('umount', r.mount).status, 0)
         equal(ends(child), '')
+
+
+# --- what the kernel is told, and what it costs to do nothing
+
+def test_the_kernel_reads_ahead_whole_requests():
+    with rig() as r:
+        r.serve()
+        number = os.stat(r.mount).st_dev
+        path = '/sys/class/bdi/%d:%d/read_ahead_kb' % (os.major(number), os.minor(number))
+        if not os.access(path, os.W_OK):
+            raise Skip('/sys cannot be written to')
+        with open(path) as f:
+            equal(f.read(), '1024\n')
+
+
+def switches(pid):
+    return {(s['Name'], s['Pid']): int(s['voluntary_ctxt_switches']) for s in status_of(pid)}
+
+
+def test_an_idle_mount_does_not_wake_up():
+    with rig() as r:
+        child = r.serve()
+        write(os.path.join(r.mount, 'f'), b'x' * 8 * MIB)
+        equal(sluice('sync', r.mount).status, 0)
+        # threads of a ring that have nothing to do look around every five seconds; and what the
+        # work left behind comes to an end first
+        for _ in range(5):
+            before = switches(child.pid)
+            time.sleep(6)
+            after = switches(child.pid)
+            if before == after:
+                return
+        equal(after, before)
 
 
 # --- from fstab, and as a unit

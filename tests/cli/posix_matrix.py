@@ -10,6 +10,7 @@ By itself:  python3 tests/cli/posix_matrix.py FOLDER [SEED COUNT]   prints the l
 """
 import ctypes
 import errno
+import mmap
 import os
 import random
 import shutil
@@ -324,6 +325,44 @@ def many_xattrs(path):
     return xattr_list(path), os.getxattr(path, 'user.19')
 
 
+def with_file(flags, change):
+    """What a change by a descriptor does; it says what it wants said."""
+    def operation(path):
+        fd = os.open(path, flags | os.O_NONBLOCK)
+        try:
+            return change(fd), shown(os.fstat(fd), [])
+        finally:
+            os.close(fd)
+    return operation
+
+
+def mapped(fd):
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        return 'not mapped'
+    with mmap.mmap(fd, 0) as m:
+        m[0:2] = b'MM'
+        m.flush()
+    return os.pread(fd, 10, 0)
+
+
+def by_descriptor():
+    for mode in (0, 1, 3, 2, 16, 17):
+        for offset, length in ((0, 4), (2, 9000), (0, 0)):
+            yield 'fallocate %d %d+%d' % (mode, offset, length), with_file(
+                os.O_RDWR, lambda fd, m=mode, o=offset, n=length: call('fallocate', fd, m, o, n))
+    for size in (0, 7, 100):
+        yield 'ftruncate %d' % size, with_file(os.O_RDWR, lambda fd, n=size: os.ftruncate(fd, n))
+    yield 'write nothing', with_file(os.O_WRONLY, lambda fd: os.write(fd, b''))
+    yield 'write at', with_file(os.O_WRONLY, lambda fd: os.pwrite(fd, b'x', 6000))
+    yield 'mapped', with_file(os.O_RDWR, mapped)
+    yield 'fchmod', with_file(os.O_WRONLY, lambda fd: os.fchmod(fd, 0o6711))
+    yield 'fchown', with_file(os.O_WRONLY, lambda fd: os.fchown(fd, -1, OWNER))
+    yield 'futimens', with_file(os.O_WRONLY, lambda fd: os.utime(fd, ns=(5, 7)))
+    yield 'fsync', with_file(os.O_WRONLY, os.fsync)
+    yield 'seek data', with_file(os.O_WRONLY, lambda fd: os.lseek(fd, 0, os.SEEK_DATA))
+    yield 'seek hole', with_file(os.O_WRONLY, lambda fd: os.lseek(fd, 0, os.SEEK_HOLE))
+
+
 def copied(path):
     other = beside(path, 'other')
     with_root(lambda: make_file(other, 0o666, b'0123456789' * 1000))
@@ -340,6 +379,7 @@ def copied(path):
 
 def operations():
     yield from opens()
+    yield from by_descriptor()
     for mode in (0o755, 0o7777, 0):
         yield 'mkdir %o' % mode, lambda path, mode=mode: os.mkdir(path, mode)
     for name in ('IFREG', 'IFIFO', 'IFSOCK', 'IFCHR', 'IFBLK', 'IFDIR'):
