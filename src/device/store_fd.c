@@ -111,12 +111,28 @@ static void fd_destroy(struct store *s)
 	free(f);
 }
 
+/* The file has that size already, and no room past the page it ends in was made. */
+static bool ends_there(struct fd_store *f, u64 size)
+{
+	struct stat st;
+	bool there;
+
+	mutex_lock(&f->room.lock);
+	there = f->reserved_to && f->reserved_to <= round_up(size, PAGE_SIZE);
+	mutex_unlock(&f->room.lock);
+	return there && real_store_size(&f->real.store) == size && !fstat(f->fd, &st) &&
+	       (u64)st.st_size == size;
+}
+
 static int fd_truncate(struct store *s, u64 size_bytes)
 {
 	struct fd_store *f = fd_store_of_store(s);
 	bool shorter = size_bytes <= real_store_size(s);
-	int error = call_ftruncate(f, size_bytes);
+	int error;
 
+	if (ends_there(f, size_bytes))
+		return 0;
+	error = call_ftruncate(f, size_bytes);
 	if (error)
 		return error;
 	real_store_resized(&f->real, size_bytes);

@@ -224,7 +224,7 @@ static void settle(struct entry *e)
 
 	if (has_changed(e))
 		return; /* the next open will see it */
-	if (e->writable && !e->key.block && inode->reserved > round_up(size, PAGE_SIZE)) {
+	if (e->writable && !e->key.block && inode->reserved > size) {
 		rwsem_lock(&inode->lock);
 		if (!store_truncate(inode->m.store, size))
 			inode->reserved = size;
