@@ -225,8 +225,8 @@ def test_progress_is_for_terminals():
 def test_experiments_that_make_no_sense_are_refused():
     refused(['lab'], 'sluice lab: which experiment? "sluice lab --help" says more')
     refused(['lab', 'none.ini'], 'sluice lab: none.ini: No such file or directory')
-    refused(['lab', SMALL, SMALL],
-            'sluice lab: one experiment at a time, not "%s" too' % SMALL)
+    refused(['lab', SMALL, SMALL, '--json', '-'],
+            'sluice lab: --json is for one experiment, not 2')
     refused(['lab', SMALL, '-c', 'slice'],
             'sluice lab: %s: there is no case "slice"; did you mean "sluice"?' % SMALL)
     refused(['lab', SMALL, '-p', 'linux'],
