@@ -18,8 +18,8 @@
  * who has been let in, is bounded by what the device writes in 100 ms: a writer who would exceed
  * it waits in line before he begins, until enough has landed. So memory holds no more than that,
  * and the device has always something to do. Only when nothing lands at all, for 200 ms, those
- * in line are let go: then the limits on everything dirty hold them. While nobody reads the bound is
- * a quarter of that, and a quarter of the bound is in flight: enough to keep a device busy, and
+ * in line are let go: then the limits on everything dirty hold them. While nobody reads the bound
+ * is a quarter of that, and a quarter of the bound is in flight: enough to keep a device busy, and
  * little enough that it lands evenly. Readers share the device with what is in flight, and a
  * writer beside many of them needs more.
  */
