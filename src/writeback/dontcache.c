@@ -18,8 +18,10 @@
  * who has been let in, is bounded by what the device writes in 100 ms: a writer who would exceed
  * it waits in line before he begins, until enough has landed. So memory holds no more than that,
  * and the device has always something to do. Only when nothing lands at all, for 200 ms, those
- * in line are let go: then the limits on everything dirty hold them. While nobody reads a
- * sixteenth of the bound is in flight, enough to keep a device busy, so that it lands evenly.
+ * in line are let go: then the limits on everything dirty hold them. While nobody reads the bound
+ * is a quarter of that, and a quarter of the bound is in flight: enough to keep a device busy, and
+ * little enough that it lands evenly. Readers share the device with what is in flight, and a
+ * writer beside many of them needs more.
  */
 #include "writeback/slice.h"
 #include "writeback/wb.h"
@@ -31,7 +33,8 @@
 #define RATE_NS      (100 * NSEC_PER_MSEC)
 #define STUCK_NS     (200 * NSEC_PER_MSEC)
 #define BOUND_PER_S  10 /* the bound is a second's worth divided by this */
-#define BOUND_MIN    (2 * MIB_PAGES)
+#define BOUND_MIN    (12 * MIB_PAGES)
+#define QUIET        4 /* so much less while nobody reads */
 
 void dontcache_init(struct dontcache *d)
 {
@@ -73,14 +76,17 @@ u64 dontcache_bound(struct wb *wb)
 	rate = atomic_load_explicit(&wb->dontcache.rate, memory_order_relaxed);
 	if (rate > bw + bw / 4)
 		bw = rate + rate / 2;
-	pages = max_u64(bw / BOUND_PER_S, BOUND_MIN);
+	pages = bw / BOUND_PER_S;
+	if (!wb->depth.reading) /* a guess */
+		pages /= QUIET;
+	pages = max_u64(pages, BOUND_MIN);
 
 	return min_u64(pages, cache_size(wb->all->cache) / 8);
 }
 
 u64 dontcache_in_flight_max(struct wb *wb)
 {
-	return max_u64(dontcache_bound(wb) * PAGE_SIZE / 16, 4 * (u64)DEPTH_IO_BYTES);
+	return max_u64(dontcache_bound(wb) * PAGE_SIZE / 4, 8 * (u64)DEPTH_IO_BYTES);
 }
 
 static u64 backlog(struct wb *wb)

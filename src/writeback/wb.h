@@ -465,8 +465,8 @@ void dontcache_init(struct dontcache *d);
 /* Marked pages that are dirty, in the unit in which the policy counts dirty pages. */
 u64 dontcache_dirty(const struct policy *p, const struct ledger *l);
 /*
- * own: before a DONTCACHE write of so many pages, waits for room; what it returns is to be given back
- * when the write is over.
+ * own: before a DONTCACHE write of so many pages, waits for room; what it returns is to be
+ * given back when the write is over.
  */
 u64 dontcache_enter(struct wb *wb, u64 pages);
 void dontcache_leave(struct wb *wb, u64 promised);
@@ -476,7 +476,7 @@ void dontcache_wrote(struct inode *inode);
 s64 dontcache_take_kick(struct wb *wb);
 /* own: writes what is in the queue; pages taken. */
 s64 dontcache_write_own(struct wb *wb);
-/* own: pages that may be dirty or in flight before writers wait; bytes in flight if nobody reads. */
+/* own: pages that may be dirty or in flight; bytes in flight while nobody reads. */
 u64 dontcache_bound(struct wb *wb);
 u64 dontcache_in_flight_max(struct wb *wb);
 /* own: I/O of such a pass starts or has ended. */

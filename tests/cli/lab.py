@@ -226,7 +226,7 @@ def test_experiments_that_make_no_sense_are_refused():
     refused(['lab'], 'sluice lab: which experiment? "sluice lab --help" says more')
     refused(['lab', 'none.ini'], 'sluice lab: none.ini: No such file or directory')
     refused(['lab', SMALL, SMALL, '--json', '-'],
-            'sluice lab: one experiment at a time, not "%s" too' % SMALL)
+            'sluice lab: --json is for one experiment, not 2')
     refused(['lab', SMALL, '--seeds', '4'],
             'sluice lab: --seeds must be odd, so that there is a median')
     refused(['lab', SMALL, '--seeds', '3', '--explain'],
