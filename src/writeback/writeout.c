@@ -296,13 +296,13 @@ static bool next_page(struct mapping *m, const struct pass *pass, u64 from, u64 
 }
 
 /* The same for a pass that takes one tenant's pages only. */
-static bool next_page_of(struct mapping *m, const struct pass *pass, u64 from, u64 *page)
+static bool next_page_of(struct mapping *m, const struct pass *pass, u64 from, u64 last, u64 *page)
 {
 	struct tenants *ts = tenants_in(m->cache);
 	bool found = false;
 
 	spin_lock(&m->tree_lock);
-	while (!found && index_next(&m->index, TAG_DIRTY, from, page) && *page <= pass->last) {
+	while (!found && index_next(&m->index, TAG_DIRTY, from, page) && *page <= last) {
 		const struct leaf *leaf = index_leaf(&m->index, *page);
 		u64 pages = owner_pages(
 			ts, leaf, leaf->tag[TAG_DIRTY] & ~0ull << *page % LEAF_PAGES, pass->tenant);
@@ -324,7 +324,7 @@ static bool write_range(struct builder *b, struct pass *pass, u64 *at, u64 last,
 	u64 page;
 
 	while (!stopped &&
-	       (unlikely(pass->only) ? next_page_of(&b->inode->m, pass, *at, &page)
+	       (unlikely(pass->only) ? next_page_of(&b->inode->m, pass, *at, last, &page)
 				     : next_page(&b->inode->m, pass, *at, &page)) &&
 	       page <= last) {
 		if (take_folio(b, pass, page, runs, at))
