@@ -165,7 +165,8 @@ struct sluice_loss {
  * and nothing is lent. Whatever could not be written is passed piece by piece to `lost` (may be
  * NULL), in the calling thread, in the order of the offsets of each file; `lost` may make no call
  * to this cache. The cache is gone then: to try again first, call sluice_sync(). 0, or the first
- * error of data that was lost or that the device did not make safe. -EBUSY: a file is open, or
+ * error of data that was lost or that the device did not make safe. With persist=PATH nothing is
+ * lost: what could not be written stays there, for the next cache. -EBUSY: a file is open, or
  * something lent; nothing was done.
  */
 SLUICE_API int sluice_destroy(struct sluice *c,

@@ -9,6 +9,7 @@
 
 #include "base/types.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* Asked before each call of this thread if it is set: true refuses it. */
 extern _Thread_local bool (*alloc_refuses)(void);
@@ -34,6 +35,16 @@ static inline void *alloc_bytes(size_t size)
 static inline void *alloc_zeroed(size_t n, size_t size)
 {
 	return alloc_refused() ? NULL : calloc(n, size);
+}
+
+/* The same on a border of the lines of the processor's cache. */
+static inline void *alloc_zeroed_lines(size_t size)
+{
+	void *at;
+
+	size = (size + 63) / 64 * 64;
+	at = alloc_refused() ? NULL : aligned_alloc(64, size);
+	return at ? memset(at, 0, size) : NULL;
 }
 
 #endif

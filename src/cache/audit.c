@@ -47,18 +47,18 @@ static void check_blocks(struct audit *a, struct leaf *leaf, unsigned i)
 		dirty += d;
 		flying += bit(leaf_blocks(leaf, BLOCK_WRITEBACK, shift)[b / 64], b % 64);
 		if (d && !v)
-			fault(a, leaf->first + i, "a dirty block is not valid");
+			fault(a, leaf_first(leaf) + i, "a dirty block is not valid");
 	}
 	if (bit(leaf->uptodate, i) != (valid == n))
-		fault(a, leaf->first + i, "valid bit differs from its blocks");
+		fault(a, leaf_first(leaf) + i, "valid bit differs from its blocks");
 	if (bit(leaf->tag[TAG_DIRTY], i) != (dirty > 0))
-		fault(a, leaf->first + i, "dirty bit differs from its blocks");
+		fault(a, leaf_first(leaf) + i, "dirty bit differs from its blocks");
 	if (bit(leaf->tag[TAG_WRITEBACK], i) != (flying > 0))
-		fault(a, leaf->first + i, "writeback bit differs from its blocks");
+		fault(a, leaf_first(leaf) + i, "writeback bit differs from its blocks");
 	if (bit(leaf->tag[TAG_FAILED], i) && !dirty && !flying)
-		fault(a, leaf->first + i, "failed, but neither dirty nor in flight");
+		fault(a, leaf_first(leaf) + i, "failed, but neither dirty nor in flight");
 	if (bit(leaf->tag[TAG_DROP], i) && !dirty)
-		fault(a, leaf->first + i, "to be dropped once it is written, but not dirty");
+		fault(a, leaf_first(leaf) + i, "to be dropped once it is written, but not dirty");
 }
 
 /* Adds one folio to the sums. */
@@ -179,7 +179,7 @@ static void check_orders(struct audit *a, struct cache *c)
 
 	spin_lock(&c->lru_lock);
 	for (enum lru_list list = 0; list < LRU_LISTS; list++)
-		for (u32 id = c->lru[list].first; id; id = c->folios[id].lru_next)
+		for (u32 id = c->lru[list].first; id; id = c->links[id].next)
 			found[c->folios[id].order]++;
 	for (unsigned order = 0; order < ARENA_ORDERS; order++)
 		if (found[order] != c->folios_of_order[order])

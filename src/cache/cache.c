@@ -7,9 +7,15 @@
 /* From here on the table, too, is worth huge pages. */
 #define HUGE_TABLE_BYTES (4 * HUGE_PAGE_BYTES)
 
+/* Of the links, which come first in the table; and of all. */
+static u64 links_bytes(u64 pages)
+{
+	return round_up((pages + 1) * sizeof(struct folio_links), PAGE_SIZE);
+}
+
 static u64 table_bytes(u64 pages)
 {
-	return (pages + 1) * sizeof(struct folio);
+	return links_bytes(pages) + (pages + 1) * sizeof(struct folio);
 }
 
 /* Memory comes as descriptors are used. */
@@ -23,7 +29,8 @@ static int make_table(struct cache *c, u64 pages)
 	if (frameset_init(&c->table_free, pages + 1) ||
 	    memory_init(&c->table, table_bytes(pages), table_bytes(pages), huge))
 		return -ENOMEM;
-	c->folios = (struct folio *)c->table.base;
+	c->links = (struct folio_links *)c->table.base;
+	c->folios = (struct folio *)(c->table.base + links_bytes(pages));
 	return 0;
 }
 

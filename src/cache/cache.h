@@ -48,7 +48,8 @@ struct cache {
 	struct arena arena;
 
 	struct folio *folios;       /* the table of descriptors; [0] is no folio; immutable */
-	struct memory table;        /* its memory */
+	struct folio_links *links;  /* of the descriptor with the same id; the same */
+	struct memory table;        /* the memory of both, links first */
 	struct spinlock table_lock; /* protects the next four */
 	u32 table_used;             /* the last id taken from the table */
 	struct frameset table_free; /* ids up to that that are free */
@@ -106,7 +107,8 @@ struct mapping {
 	struct index index;
 	/* As leaf.frames, for the whole file: page p in frames + p, of folio ids + (p >> order). */
 	u32 frames, ids, order;
-	u64 pages;                /* cached */
+	u32 trust; /* in the last two: by how many folios lately more agree than do not */
+	u64 pages; /* cached */
 	u64 accepted;             /* pages that came to be owed, ever: see owed.h */
 	_Atomic u64 write_cursor; /* where the next cyclic write-out starts (writeback_index) */
 	u64 in_flight;            /* pages; 0: no page has the writeback tag */
@@ -135,6 +137,11 @@ static inline u32 folio_id(const struct cache *c, const struct folio *f)
 	return (u32)(f - c->folios);
 }
 
+static inline struct folio_links *folio_links(const struct cache *c, const struct folio *f)
+{
+	return &c->links[folio_id(c, f)];
+}
+
 /*
  * resize.c: makes the cache so large, while it is in use. It takes its new size at once; pages
  * past a smaller end are moved or evicted, written first where need be. -EAGAIN if some are
@@ -148,10 +155,14 @@ int cache_resize(struct cache *c, u64 pages, u64 timeout_ns, u64 *left);
  * lru2 a large folio is used when its first page is, for else a scan in small steps would
  * look like many uses of one folio: so what counts is the use of a page on average.
  */
+static inline bool folio_use_counts(const struct cache *c, u64 page, u64 first)
+{
+	return (c->config.reclaim == RECLAIM_LRU2) | (page == first);
+}
+
 static inline void folio_note_use(const struct cache *c, struct folio *f, u64 page, u64 first)
 {
-	if (c->config.reclaim == RECLAIM_LRU2 || page == first)
-		folio_mark_accessed(f);
+	folio_mark_if(f, folio_use_counts(c, page, first));
 }
 
 /* Pages the dirty limits are a share of: free beyond the reserve, and cached (reference 4.1). */

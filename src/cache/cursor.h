@@ -28,7 +28,7 @@ static inline bool cursor_next(struct cursor *c)
 		return false;
 	c->leaf = index_leaf(c->ix, c->at >> shift);
 	assert(c->leaf);
-	local = c->at - (c->leaf->first << shift);
+	local = c->at - (leaf_first(c->leaf) << shift);
 	c->word = (u32)(local / 64);
 	bit = local % 64;
 	n = (u32)min_u64(64 - bit, c->end - c->at);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folios: descriptors from a table, memory from the arena, locks on the flags word.
+ * Folios: descriptors from a table, memory from the arena, their locks.
  *
  * The table is one reservation of address space for as many descriptors as there may be
  * frames; memory comes with use. Of the free descriptors the lowest is taken first, so the
@@ -8,15 +8,23 @@
  *
  * The free ones, too, are looked at by those who got their id a moment ago, from an index slot that
  * has changed since; they may even lock one for as long as they need to see that. So a
- * descriptor's seq goes on counting from one life to the next, and its lock bits are left alone.
+ * descriptor's seq goes on counting from one life to the next, and its lock and FOLIO_WAITERS are
+ * left alone.
  *
  * Waiting (for the lock, for write-out to end) is one protocol: set FOLIO_WAITERS,
  * then park on the flags as they were; whoever ends what is waited for takes the bit
  * away, which changes the word, and wakes all.
+ *
+ * The lock is a byte of its own, given up by a plain store. An atomic exchange would have the
+ * processor wait until all that was copied into the folio has left its store buffer, as long as
+ * the copy itself takes; so it goes on. That the store, and the look for waiters after it, may
+ * then pass each other is the waiters' care, who are few and have time (world/fence.h).
  */
 #include "base/alloc.h"
 #include "cache/cache.h"
 #include <string.h>
+
+_Thread_local _Atomic u8 folio_vain_use;
 
 #ifdef WORLD_TSAN
 /*
@@ -74,8 +82,8 @@ struct folio *folio_descriptor(struct cache *c, u32 frame, unsigned order)
 	if (!f)
 		return NULL;
 	assert(!f->mapping && atomic_load(&f->seq) & 1 && !atomic_load(&f->pins));
-	atomic_fetch_and_explicit(&f->flags, FOLIO_LOCKED | FOLIO_WAITERS, memory_order_relaxed);
-	assert(!f->lru_next && !f->lru_prev);
+	atomic_fetch_and_explicit(&f->flags, FOLIO_WAITERS, memory_order_relaxed);
+	assert(!folio_links(c, f)->next && !folio_links(c, f)->prev);
 	folio_put(f->frame, frame);
 	folio_put(f->order, (u8)order);
 	f->tenant = 0;
@@ -197,48 +205,28 @@ void folio_unpin(struct cache *c, struct folio *f)
 		cache_note_progress(c);
 }
 
-/* Parks until the flags are no longer `flags`, having announced it. */
-static void wait_on(struct folio *f, u32 flags)
+/* Parks until the lock has been given up, perhaps taken again since. */
+static void wait_for_lock(struct folio *f)
 {
-	if (!(flags & FOLIO_WAITERS)) {
-		if (!atomic_compare_exchange_strong(&f->flags, &flags, flags | FOLIO_WAITERS))
-			return;
-		flags |= FOLIO_WAITERS;
-	}
-	world_park(&f->flags, flags, WORLD_NEVER);
-}
+	u32 flags = atomic_fetch_or(&f->flags, FOLIO_WAITERS) | FOLIO_WAITERS;
 
-bool folio_trylock(struct folio *f)
-{
-	return !(atomic_fetch_or_explicit(&f->flags, FOLIO_LOCKED, memory_order_acquire) &
-		 FOLIO_LOCKED);
+	if (!world_is_sim())
+		world_fence_heavy(); /* the holder sees the flag, or we what he has stored */
+	if (atomic_load(&f->locked))
+		world_park(&f->flags, flags, WORLD_NEVER);
 }
 
 void folio_lock(struct folio *f)
 {
 	world_shake();
-	while (!folio_trylock(f)) {
-		u32 flags = atomic_load_explicit(&f->flags, memory_order_relaxed);
-
-		if (flags & FOLIO_LOCKED)
-			wait_on(f, flags);
-	}
+	while (!folio_trylock(f))
+		wait_for_lock(f);
 }
 
 void folio_wake(struct folio *f)
 {
 	if (atomic_fetch_and(&f->flags, ~(u32)FOLIO_WAITERS) & FOLIO_WAITERS)
 		world_unpark(&f->flags, ~0u);
-}
-
-void folio_unlock(struct folio *f)
-{
-	u32 before = atomic_fetch_sub_explicit(&f->flags, FOLIO_LOCKED, memory_order_release);
-
-	assert(before & FOLIO_LOCKED);
-	/* by now it may be another's, or free: then a waiter wakes in vain */
-	if (unlikely(before & FOLIO_WAITERS))
-		folio_wake(f);
 }
 
 void folio_wait_writeback(struct folio *f)

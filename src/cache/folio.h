@@ -2,9 +2,11 @@
 /*
  * Folios: naturally aligned power-of-two runs of pages, the unit in which memory is
  * allocated, put into the cache and reclaimed. A folio carries no page state: that
- * is in the index of its mapping (index.h). A descriptor is 40 bytes, named by a
- * 32-bit id, its place in the cache's table. The table is never given back while the cache lives,
- * so a descriptor may be looked at by one who only has the id, however old that is.
+ * is in the index of its mapping (index.h). A descriptor is 32 bytes, so that it never lies on
+ * two lines of the processor's cache, and 8 for its place in reclaim's lists, which only
+ * reclaim looks at, elsewhere. It is named by a 32-bit id, its place in the cache's table. The
+ * table is never given back while the cache lives, so a descriptor may be looked at by one who
+ * only has the id, however old that is.
  *
  * Life: folio_alloc() gives it one pin, the caller's. Adding it to a mapping adds the
  * cache's pin. Whoever holds a pin may look at it; when the last one goes, memory and
@@ -29,7 +31,6 @@ struct cache;
 struct mapping;
 
 enum folio_flags {
-	FOLIO_LOCKED = 1 << 0,
 	FOLIO_WAITERS = 1 << 1, /* somebody parks on the flags */
 	FOLIO_ACTIVE = 1 << 2,  /* is on the active list */
 	FOLIO_MARK = 1 << 3,    /* reading it starts the next readahead window */
@@ -48,13 +49,19 @@ struct folio {
 	_Atomic u32 seq;         /* changes with the folio locked, or while it is in no mapping */
 	_Atomic u32 flags;
 	_Atomic u16 pins;
-	u8 order;        /* changes under the tree_lock and the lru_lock, with the folio locked */
-	_Atomic u8 uses; /* since reclaim looked, up to FOLIO_HOT; one in a race may be lost */
-	u32 lru_next, lru_prev; /* cache.lru_lock */
-	u16 tenant;             /* whose memory it is; see owner.h; under the tree_lock */
+	u8 order;          /* changes under the tree_lock and the lru_lock, with the folio locked */
+	_Atomic u8 uses;   /* since reclaim looked, up to FOLIO_HOT; one in a race may be lost */
+	_Atomic u8 locked; /* 1: somebody has the lock. See folio_unlock() */
+	u16 tenant;        /* whose memory it is; see owner.h; under the tree_lock */
 };
 
-static_assert(sizeof(struct folio) == 40, "descriptor memory is bounded by design");
+/* A folio's neighbours on the list of reclaim it is on, by id; 0: none. cache.lru_lock. */
+struct folio_links {
+	u32 next, prev;
+};
+
+static_assert(sizeof(struct folio) == 32 && sizeof(struct folio_links) == 8,
+	      "descriptor memory is bounded by design");
 
 #define folio_get(field)        __atomic_load_n(&(field), __ATOMIC_RELAXED)
 #define folio_put(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
@@ -140,18 +147,41 @@ void folio_unpin(struct cache *c, struct folio *f);
 /* The same for reclaim, whose looking at a folio is no reason to look at it again. */
 void folio_unpin_looked(struct cache *c, struct folio *f);
 
+/* For writeback completion: wakes those waiting on the folio. */
+void folio_wake(struct folio *f);
+
 void folio_lock(struct folio *f);
-bool folio_trylock(struct folio *f);
-void folio_unlock(struct folio *f); /* callable from events */
+static inline bool folio_trylock(struct folio *f)
+{
+	return !atomic_exchange_explicit(&f->locked, 1, memory_order_acquire);
+}
+
+/* Callable from events. */
+static inline void folio_unlock(struct folio *f)
+{
+	u32 flags;
+
+	assert(atomic_load_explicit(&f->locked, memory_order_relaxed));
+#ifdef WORLD_TSAN
+	atomic_exchange(&f->locked, 0);
+	flags = atomic_load(&f->flags);
+#else
+	atomic_store_explicit(&f->locked, 0, memory_order_release);
+	world_fence_light();
+	flags = atomic_load_explicit(&f->flags, memory_order_relaxed);
+#endif
+	/* by now it may be another's, or free: then a waiter wakes in vain */
+	if (unlikely(flags & FOLIO_WAITERS))
+		folio_wake(f);
+}
+
 static inline bool folio_is_locked(const struct folio *f)
 {
-	return atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_LOCKED;
+	return atomic_load_explicit(&f->locked, memory_order_relaxed);
 }
 
 /* Waits until none of the folio's pages is being written. It may be dirty again by then. */
 void folio_wait_writeback(struct folio *f);
-/* For writeback completion: wakes those waiting on the folio. */
-void folio_wake(struct folio *f);
 
 /* Whether it was made to be dropped, and nobody has used it otherwise since. */
 static inline bool folio_is_to_drop(const struct folio *f)
@@ -159,16 +189,30 @@ static inline bool folio_is_to_drop(const struct folio *f)
 	return atomic_load_explicit(&f->flags, memory_order_relaxed) & FOLIO_DROP;
 }
 
-/* Notes a use: cheap, and without a store when there is nothing to note. */
-static inline void folio_mark_accessed(struct folio *f)
+/* Where uses go that do not count. */
+extern _Thread_local _Atomic u8 folio_vain_use TLS_DIRECT;
+
+/*
+ * Notes a use if it counts: cheap, and without a store to what others look at when there is nothing
+ * to note. Nor is there a branch: whether a folio is hot is as good as random while a cache
+ * warms up, and the processor would learn that it guessed wrong only when the descriptor has come
+ * from afar, and throw away all that it has done meanwhile.
+ */
+static inline void folio_mark_if(struct folio *f, bool counts)
 {
 	u8 uses = atomic_load_explicit(&f->uses, memory_order_relaxed);
+	uintptr_t note = -(uintptr_t)(counts & (uses < FOLIO_HOT));
+	_Atomic u8 *at =
+		(_Atomic u8 *)(((uintptr_t)&f->uses & note) | ((uintptr_t)&folio_vain_use & ~note));
 
-	if (uses >= FOLIO_HOT)
-		return;
-	atomic_store_explicit(&f->uses, (u8)(uses + 1), memory_order_relaxed);
-	if (uses + 1 == FOLIO_HOT)
+	atomic_store_explicit(at, (u8)(uses + 1), memory_order_relaxed);
+	if (world_is_sim() && counts && uses + 1 == FOLIO_HOT)
 		world_spend(COST_ACTIVATE, 1);
+}
+
+static inline void folio_mark_accessed(struct folio *f)
+{
+	folio_mark_if(f, true);
 }
 
 /* Whether it is hot; if so, leaves it `uses`. */

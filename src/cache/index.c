@@ -110,10 +110,10 @@ static struct index_node *node_create(struct index *ix)
 
 static struct leaf *leaf_create(struct index *ix, u64 page)
 {
-	struct leaf *leaf = alloc_zeroed(1, leaf_bytes(ix));
+	struct leaf *leaf = alloc_zeroed_lines(leaf_bytes(ix));
 
 	if (leaf) {
-		leaf->first = round_down(page, LEAF_PAGES);
+		leaf->number = (u32)(page / LEAF_PAGES);
 		ix->leaves++;
 		ix->memory_bytes += leaf_bytes(ix);
 	}
@@ -239,7 +239,7 @@ void index_leaf_release(struct index *ix, struct leaf *leaf)
 	if (ix->recent == leaf)
 		ix->recent = NULL;
 	if (n) {
-		index_store(&n->child[index_slot(leaf->first, 1)], NULL);
+		index_store(&n->child[leaf->number % 64], NULL);
 		n->count--;
 	} else {
 		set_root(ix, NULL, 0);
@@ -254,7 +254,7 @@ void index_tag_set(struct leaf *leaf, enum index_tag tag, u64 mask)
 {
 	u64 before = leaf->tag[tag];
 	struct index_node *n = leaf->parent;
-	unsigned slot = index_slot(leaf->first, 1);
+	unsigned slot = leaf->number % 64;
 
 	index_store(&leaf->tag[tag], before | mask);
 	if (before || !mask)
@@ -270,7 +270,7 @@ void index_tag_set(struct leaf *leaf, enum index_tag tag, u64 mask)
 void index_tag_clear(struct leaf *leaf, enum index_tag tag, u64 mask)
 {
 	struct index_node *n = leaf->parent;
-	unsigned slot = index_slot(leaf->first, 1);
+	unsigned slot = leaf->number % 64;
 
 	if (!(leaf->tag[tag] & mask))
 		return;

@@ -48,25 +48,27 @@ struct leaf_owners {
 	u16 id[2][LEAF_PAGES]; /* [enum owner_of] */
 };
 
+/* On a line of the processor's cache: all of the state; then four lines of slots. */
 struct leaf {
-	u64 uptodate; /* every block of the page is valid */
+	_Alignas(64) u64 uptodate; /* every block of the page is valid */
+	union {
+		u64 tag[TAG_MAX];
+		struct {
+			u64 looked_at[3];             /* by readers without the lock */
+			struct world_retired retired; /* once it is out of the tree */
+		};
+	};
 	/*
 	 * A guess at where the bytes are: that of page p in frame `frames` + p % 64, true where the
 	 * pages of the leaf lie side by side in memory. It spares a reader the wait for the
 	 * slot and the descriptor before he can ask for the bytes.
 	 */
 	u32 frames;
-	u16 owner[2]; /* whose all pages are that are dirty, or in flight; see owner.h */
-	u64 tag[TAG_MAX];
-	struct leaf_owners *owners; /* where they are several tenants': page by page; else NULL */
-	union {
-		struct {
-			u64 first;                 /* its first page: a multiple of 64 */
-			struct index_node *parent; /* NULL: the root */
-		};
-		struct world_retired retired; /* once it is out of the tree */
-	};
+	u32 number;            /* its first page / 64 */
 	u32 folio[LEAF_PAGES]; /* folio ids, 0 where none; a folio fills all slots of its pages */
+	struct index_node *parent;  /* NULL: the root */
+	struct leaf_owners *owners; /* where they are several tenants': page by page; else NULL */
+	u16 owner[2]; /* whose all pages are that are dirty, or in flight; see owner.h */
 	/*
 	 * With blocks smaller than a page, BLOCK_STATES arrays of blocks_per_page words:
 	 * block b of page p is bit p * blocks_per_page + b of an array. Else absent, and
@@ -74,6 +76,9 @@ struct leaf {
 	 */
 	u64 block[];
 };
+
+static_assert(offsetof(struct leaf, folio) == 64, "what readers look at is one line");
+static_assert(TAG_TOWRITE == 3, "readers without the lock do not look at what comes from there on");
 
 /* States kept per block where blocks are smaller than pages. */
 enum block_state { BLOCK_UPTODATE, BLOCK_DIRTY, BLOCK_WRITEBACK, BLOCK_STATES };
@@ -92,6 +97,11 @@ void index_init(struct index *ix, u32 block_shift);
 /* Frees all that is left. No folio is in it. */
 void index_finish(struct index *ix);
 void index_discard(struct index *ix); /* the same, with folios or without */
+
+static inline u64 leaf_first(const struct leaf *leaf)
+{
+	return (u64)leaf->number * LEAF_PAGES;
+}
 
 #define TOP_HEIGHT 7 /* bits of index.top */
 
@@ -126,7 +136,7 @@ struct leaf *index_walk(struct index *ix, u64 page);
 /* The leaf that covers a page, or NULL. */
 static inline struct leaf *index_leaf(struct index *ix, u64 page)
 {
-	if (ix->recent && page - ix->recent->first < LEAF_PAGES)
+	if (ix->recent && page / LEAF_PAGES == ix->recent->number)
 		return ix->recent;
 	return index_walk(ix, page);
 }

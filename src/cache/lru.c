@@ -27,22 +27,24 @@ static void count(_Atomic u64 *what, s64 n)
 static void link_before(struct cache *c, struct lru *l, u32 next, struct folio *f)
 {
 	u32 id = folio_id(c, f);
-	u32 prev = next ? c->folios[next].lru_prev : l->last;
+	u32 prev = next ? c->links[next].prev : l->last;
 
-	f->lru_prev = prev;
-	f->lru_next = next;
-	*(prev ? &c->folios[prev].lru_next : &l->first) = id;
-	*(next ? &c->folios[next].lru_prev : &l->last) = id;
+	c->links[id] = (struct folio_links){ next, prev };
+	*(prev ? &c->links[prev].next : &l->first) = id;
+	*(next ? &c->links[next].prev : &l->last) = id;
 	count(&l->folios, 1);
 }
 
 static void unlink_from(struct cache *c, struct lru *l, struct folio *f)
 {
-	if (c->hand == folio_id(c, f))
-		c->hand = f->lru_prev;
-	*(f->lru_prev ? &c->folios[f->lru_prev].lru_next : &l->first) = f->lru_next;
-	*(f->lru_next ? &c->folios[f->lru_next].lru_prev : &l->last) = f->lru_prev;
-	f->lru_next = f->lru_prev = 0;
+	u32 id = folio_id(c, f);
+	struct folio_links at = c->links[id];
+
+	if (c->hand == id)
+		c->hand = at.prev;
+	*(at.prev ? &c->links[at.prev].next : &l->first) = at.next;
+	*(at.next ? &c->links[at.next].prev : &l->last) = at.prev;
+	c->links[id] = (struct folio_links){ 0 };
 	count(&l->folios, -1);
 }
 
@@ -73,7 +75,7 @@ void lru_add(struct cache *c, struct folio *f)
 /* Links f where it is looked at next: at the end, or before the hand comes to where it stands. */
 static void link_at_old_end(struct cache *c, struct lru *l, struct folio *f)
 {
-	link_before(c, l, c->hand ? c->folios[c->hand].lru_next : 0, f);
+	link_before(c, l, c->hand ? c->links[c->hand].next : 0, f);
 	if (c->hand)
 		c->hand = folio_id(c, f);
 }
@@ -91,7 +93,7 @@ void lru_halve(struct cache *c, struct folio *at, struct folio *f)
 	if (flags & FOLIO_RECLAIM)
 		link_at_old_end(c, list_of(c, at), f);
 	else
-		link_before(c, list_of(c, at), at->lru_next, f);
+		link_before(c, list_of(c, at), folio_links(c, at)->next, f);
 	assert(at->order == f->order && c->folios_of_order[f->order + 1] > 0);
 	c->folios_of_order[f->order + 1]--;
 	c->folios_of_order[f->order] += 2;
@@ -147,7 +149,7 @@ struct folio *lru_advance(struct cache *c)
 	id = c->hand ? c->hand : c->lru[LRU_INACTIVE].last;
 	if (id) {
 		f = &c->folios[id];
-		c->hand = f->lru_prev;
+		c->hand = c->links[id].prev;
 		folio_pin(f);
 	}
 	spin_unlock(&c->lru_lock);
@@ -160,7 +162,7 @@ void lru_move(struct cache *c, struct folio *f, enum lru_list to)
 
 	spin_lock(&c->lru_lock);
 	from = list_of(c, f);
-	if (from != l && (from->first == folio_id(c, f) || f->lru_prev)) {
+	if (from != l && (from->first == folio_id(c, f) || folio_links(c, f)->prev)) {
 		unlink_from(c, from, f);
 		count(&from->pages, -(s64)folio_pages(f));
 		atomic_fetch_xor_explicit(&f->flags, FOLIO_ACTIVE, memory_order_relaxed);

@@ -8,6 +8,8 @@
 #include "cache/state.h"
 #include <errno.h>
 
+#define GUESS_TRUST_MAX 64 /* so that a file that comes anew elsewhere is soon found there */
+
 void mapping_init(struct mapping *m, struct cache *c, struct store *store, u32 block_shift,
 		  u32 max_order, struct ledger *device_book)
 {
@@ -115,6 +117,27 @@ static int add_locked(struct mapping *m, struct folio *f, u64 index, u64 end)
 	return 0;
 }
 
+/*
+ * Guesses where the file's pages are by a folio that has come. Which descriptor is theirs is put
+ * to the vote (Boyer and Moore, "MJRTY", 1981): one that stands apart shall not change the guess,
+ * and where no two lie in a row there shall be none.
+ */
+static void guess_by(struct mapping *m, const struct folio *f)
+{
+	u32 ids = folio_id(m->cache, f) - (f->index >> f->order), trust = m->trust;
+
+	folio_put(m->frames, f->frame - f->index);
+	if (m->ids == ids && m->order == f->order) {
+		folio_put(m->trust, trust < GUESS_TRUST_MAX ? trust + 1 : trust);
+	} else if (trust) {
+		folio_put(m->trust, trust - 1);
+	} else {
+		folio_put(m->ids, ids);
+		folio_put(m->order, f->order);
+		folio_put(m->trust, 1);
+	}
+}
+
 int mapping_add(struct mapping *m, struct folio *f, u64 index)
 {
 	u64 end = index + folio_pages(f);
@@ -128,9 +151,7 @@ int mapping_add(struct mapping *m, struct folio *f, u64 index)
 	if (!rc) {
 		folio_put(f->mapping, m);
 		folio_put(f->index, (u32)index);
-		folio_put(m->frames, f->frame - (u32)index);
-		folio_put(m->ids, folio_id(m->cache, f) - (u32)(index >> f->order));
-		folio_put(m->order, f->order);
+		guess_by(m, f);
 		folio_change_end(f);
 		folio_put(m->pages, m->pages + folio_pages(f));
 		folio_pin(f);

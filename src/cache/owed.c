@@ -43,6 +43,8 @@ void owed_note_changed(struct folio *f, u64 first_block, u64 count)
 	struct owed *o = record_of(f, page);
 	struct leaf *leaf = index_leaf(&m->index, page);
 
+	if (unlikely(atomic_load_explicit(&m->cache->config.persist->frozen, memory_order_relaxed)))
+		return;
 	for (;; o++) {
 		u64 was = atomic_load_explicit(&o->blocks, memory_order_relaxed);
 		u64 owed = owed_blocks(m, leaf, page);

@@ -135,6 +135,7 @@ void persist_close(struct persist *p, bool remove)
 {
 	struct stat ours, found;
 
+	remove = remove && !atomic_load(&p->frozen);
 	if (remove && p->path && !fstat(p->fd, &ours) && !lstat(p->path, &found) &&
 	    ours.st_dev == found.st_dev && ours.st_ino == found.st_ino)
 		unlink(p->path); /* before the lock goes: nobody else may find it */
@@ -457,6 +458,8 @@ int persist_add(struct persist *p, const struct persist_name *name, u64 size, u3
 void persist_drop(struct persist *p, u32 number)
 {
 	assert(number);
+	if (atomic_load(&p->frozen))
+		return;
 	mutex_lock(&p->lock);
 	atomic_store_explicit(&p->files[number].kind, PERSIST_FREE, memory_order_release);
 	p->free[p->free_count++] = number;
@@ -485,6 +488,11 @@ void persist_end(struct persist *p, u32 number)
 {
 	atomic_store_explicit(&p->files[number].op, PERSIST_IDLE, memory_order_release);
 	persist_stepped(p);
+}
+
+void persist_freeze(struct persist *p)
+{
+	atomic_store(&p->frozen, true);
 }
 
 void persist_set_unlinked(struct persist *p, u32 number)

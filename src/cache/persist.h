@@ -79,6 +79,7 @@ struct persist {
 	struct mutex lock;          /* protects the next three, and the making of entries */
 	u32 *free;                  /* numbers of free entries */
 	u32 free_count, order;
+	_Atomic bool frozen;        /* persist_freeze() */
 	void (*stepped)(void *ctx); /* a test's: after each store that recovery would see */
 	void *ctx;
 };
@@ -108,6 +109,12 @@ void persist_set_size(struct persist *p, u32 number, u64 size);
 void persist_begin(struct persist *p, u32 number, enum persist_op op, u64 from, u64 to);
 void persist_end(struct persist *p, u32 number);
 void persist_set_unlinked(struct persist *p, u32 number);
+
+/*
+ * From now on nothing of it changes any more: what is owed at this moment stays so for the next one
+ * that opens it, whatever becomes of the cache. persist_close() leaves the file.
+ */
+void persist_freeze(struct persist *p);
 
 /* Whether an entry's name is as it was entered. */
 bool persist_file_is_whole(const struct persist_file *f);

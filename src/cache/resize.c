@@ -73,6 +73,15 @@ static void empty_the_end(struct cache *c, u64 deadline)
 /* No descriptor lives so often while somebody copies a few bytes of a folio it once was. */
 #define SEQ_STEP (1u << 24)
 
+/* Gives back what is past the entries in use of an array in the table, from `start` to `end`. */
+static void discard_entries(struct cache *c, u64 start, size_t size, u64 end)
+{
+	u64 first = round_up(start + (c->table_used + 1) * size, PAGE_SIZE);
+
+	if (first < end)
+		memory_discard(&c->table, first, end - first);
+}
+
 /*
  * Descriptors at the end of the table that are free go back to the system, once nobody can
  * find them any more. Some may be in use again by then, and stay. Who found one before and
@@ -80,7 +89,7 @@ static void empty_the_end(struct cache *c, u64 deadline)
  */
 static void trim_table(struct cache *c)
 {
-	u64 first;
+	u64 folios = (u64)((char *)c->folios - c->table.base);
 
 	spin_lock(&c->table_lock);
 	while (c->table_used && frameset_has(&c->table_free, c->table_used)) {
@@ -91,9 +100,8 @@ static void trim_table(struct cache *c)
 	spin_unlock(&c->table_lock);
 	world_read_synchronize();
 	spin_lock(&c->table_lock);
-	first = round_up((c->table_used + 1) * sizeof(struct folio), PAGE_SIZE);
-	if (first < c->table.bytes)
-		memory_discard(&c->table, first, c->table.bytes - first);
+	discard_entries(c, 0, sizeof(struct folio_links), folios);
+	discard_entries(c, folios, sizeof(struct folio), c->table.bytes);
 	spin_unlock(&c->table_lock);
 }
 

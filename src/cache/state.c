@@ -452,14 +452,15 @@ void mapping_tag_towrite(struct mapping *m, u64 first_page, u64 last_page)
 	spin_lock(&m->tree_lock);
 	for (u64 from = first_page; index_next(&m->index, TAG_DIRTY, from, &page);) {
 		struct leaf *leaf = index_leaf(&m->index, page);
-		u64 past = last_page - leaf->first + 1; /* pages of the leaf that are in range */
+		u64 past =
+			last_page - leaf_first(leaf) + 1; /* pages of the leaf that are in range */
 
 		if (page > last_page)
 			break;
 		index_tag_set(leaf, TAG_TOWRITE,
 			      leaf->tag[TAG_DIRTY] & (~0ull << page % 64) &
 				      bits_mask(0, (u32)min_u64(past, 64)));
-		from = leaf->first + LEAF_PAGES;
+		from = leaf_first(leaf) + LEAF_PAGES;
 	}
 	spin_unlock(&m->tree_lock);
 }

@@ -9,6 +9,7 @@
 int file_open(struct inode *inode, unsigned flags, struct file **out)
 {
 	struct file *f;
+	bool plain;
 
 	if (flags & FILE_NO_READ && flags & FILE_NO_WRITE)
 		return -EINVAL;
@@ -17,8 +18,12 @@ int file_open(struct inode *inode, unsigned flags, struct file **out)
 		return -ENOMEM;
 	f->inode = inode;
 	f->flags = flags;
-	f->plain = !(flags & (FILE_DIRECT | FILE_NO_READ)) && inode->m.cache->config.contents &&
-		   inode_policy(inode)->write_lock == WRITE_LOCK_FOLIO;
+	plain = !(flags & FILE_DIRECT) && inode->m.cache->config.contents && !world_is_sim() &&
+		inode_policy(inode)->write_lock == WRITE_LOCK_FOLIO;
+	f->plain = plain && !(flags & FILE_NO_READ);
+	f->plain_write = plain && !(flags & (FILE_NO_WRITE | FILE_APPEND | FILE_SYNC)) &&
+			 inode_policy(inode)->small_write == SMALL_WRITE_KEEP &&
+			 !inode->wb->journal;
 	atomic_init(&f->noreuse, false);
 	mutex_init(&f->ra_lock, RANK_INVALIDATE);
 	readahead_init(&f->ra, inode->wb->ra_pages);

@@ -42,7 +42,7 @@ static u32 dirty_blocks(struct mapping *m, u64 page)
 	spin_lock(&m->tree_lock);
 	leaf = index_leaf(&m->index, page);
 	for (u32 i = 0; leaf && i < 1u << shift; i++) {
-		u64 block = ((page - leaf->first) << shift) + i;
+		u64 block = ((page - leaf_first(leaf)) << shift) + i;
 
 		if (leaf_blocks(leaf, BLOCK_DIRTY, shift)[block / 64] >> block % 64 & 1)
 			blocks |= 1u << i;

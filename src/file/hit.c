@@ -19,7 +19,9 @@
  *
  * In a large cache index, descriptors and bytes are all far from the processor, and each says
  * where the next one is. So that they can be fetched at the same time, file and leaf
- * keep a guess at where the next ones are, which is right while the file lies in one piece.
+ * keep a guess at where the next ones are, which is right while the file lies in one piece. A
+ * descriptor can be found by such a guess alone: if it is at rest in the mapping and covers the
+ * page, it is the page's, and the leaf's slot need not be looked at.
  */
 #include "file/hit.h"
 
@@ -73,31 +75,54 @@ struct found {
 	u32 pages;
 };
 
-/* In a read section. */
-static inline __attribute__((always_inline)) bool find(const struct mapping *m, u64 page,
-						       struct found *at)
+/* The descriptor that is the page's if the file's lie side by side in the table; or none's. */
+static inline struct folio *guess_folio(const struct mapping *m, u64 page)
 {
-	const struct leaf *leaf = index_find(&m->index, page);
-	unsigned slot = page % LEAF_PAGES;
-	struct folio *f;
-	u32 id, order;
+	u32 id = folio_get(m->ids) + (u32)(page >> folio_get(m->order));
 
-	if (!leaf)
-		return false;
-	at->leaf = leaf;
-	at->first_guess = folio_get(m->frames) + (u32)page;
-	at->guess = folio_get(leaf->frames) + slot;
-	id = index_load(&leaf->folio[slot]);
-	if (!id)
-		return false;
-	at->folio = f = &m->cache->folios[id];
+	return &m->cache->folios[id <= m->cache->arena.max_frames && folio_get(m->trust) > 1 ? id
+											     : 0];
+}
+
+/* Whether a folio is at rest in the mapping and holds the page: then no other one does. */
+static inline bool holds(struct folio *f, const struct mapping *m, u64 page, struct found *at)
+{
+	u32 order;
+
 	if (!folio_look(f, &at->seq) || folio_get(f->mapping) != m)
 		return false;
+	at->folio = f;
 	at->first = folio_get(f->index);
 	order = folio_get(f->order);
 	at->pages = 1u << order;
 	at->frame = folio_get(f->frame) + (u32)(page - at->first);
 	return !((page ^ at->first) >> order);
+}
+
+/* The folio of a page, whose leaf that is: by the guess, or by its slot. In a read section. */
+static inline __attribute__((always_inline)) bool
+find_in(const struct mapping *m, const struct leaf *leaf, u64 page, struct found *at)
+{
+	u32 id;
+
+	if (likely(holds(guess_folio(m, page), m, page, at)))
+		return true;
+	id = index_load(&leaf->folio[page % LEAF_PAGES]);
+	return id && holds(&m->cache->folios[id], m, page, at);
+}
+
+/* The same for those who want to read its bytes. */
+static inline __attribute__((always_inline)) bool find(const struct mapping *m, u64 page,
+						       struct found *at)
+{
+	const struct leaf *leaf = index_find(&m->index, page);
+
+	if (!leaf)
+		return false;
+	at->leaf = leaf;
+	at->first_guess = folio_get(m->frames) + (u32)page;
+	at->guess = folio_get(leaf->frames) + page % LEAF_PAGES;
+	return find_in(m, leaf, page, at);
 }
 
 /* Whether what a read wants of a folio can be had as it is. In a read section. */
@@ -120,12 +145,6 @@ static bool is_readable(struct inode *inode, const struct found *at, u64 positio
 }
 
 /*
- * Keeps the compiler from choosing between two values without a branch: the processor shall go on
- * with the likely one instead of waiting for what the choice depends on.
- */
-#define BRANCH(value) __asm__("" : "+r"(value))
-
-/*
  * Where the bytes are; NULL if nobody keeps them. If a guess was right, that is an address which
  * does not depend on what leaf or descriptor say: the bytes are fetched while those still are.
  */
@@ -134,6 +153,7 @@ static inline const char *bytes_at(const struct mapping *m, const struct found *
 	const char *memory = m->cache->arena.memory;
 	u64 frame = at->first_guess;
 
+	BRANCH(frame);
 	if (at->frame != at->first_guess) {
 		frame = at->guess;
 		BRANCH(frame);
@@ -152,33 +172,40 @@ static inline bool goes_on_from(const struct found *at, u64 page, u64 next)
 	       (index_load(&at->leaf->tag[TAG_PRESENT]) >> next % LEAF_PAGES & 3) == 3;
 }
 
+/*
+ * The way of most reads, and so as short as can be: what follows the copy is decided before it, and
+ * of the next read the processor begins the more, the fewer instructions there are.
+ */
 bool hit_read_page(struct file *f, void *to, size_t length, u64 offset)
 {
 	struct inode *inode = f->inode;
 	const struct mapping *m = &inode->m;
-	u64 page = offset >> PAGE_SHIFT;
-	bool ok, goes_on = false;
+	u64 end = offset + length, page = offset >> PAGE_SHIFT;
+	bool ok, counts, goes_on = false;
+	const char *from;
 	struct found at;
 
-	if (!f->plain || world_is_sim() || !to || !length ||
-	    offset % PAGE_SIZE + length > PAGE_SIZE || offset + length > size_now(inode))
+	if (unlikely(!f->plain || !to || !length || (end - 1) >> PAGE_SHIFT != page ||
+		     end > size_now(inode)))
 		return false;
 	world_read_begin();
 	ok = find(m, page, &at) && index_load(&at.leaf->uptodate) >> page % LEAF_PAGES & 1 &&
 	     !(atomic_load_explicit(&at.folio->flags, memory_order_relaxed) &
 	       (FOLIO_MARK | FOLIO_DROP));
 	if (likely(ok))
-		goes_on = goes_on_from(&at, page, (offset + length) >> PAGE_SHIFT);
+		goes_on = goes_on_from(&at, page, end >> PAGE_SHIFT);
 	world_read_end();
 	if (unlikely(!ok))
 		return false;
-	folio_copy_racy(to, bytes_at(m, &at, offset), length);
+	from = bytes_at(m, &at, offset);
+	counts = folio_use_counts(m->cache, page, at.first) &
+		 !atomic_load_explicit(&f->noreuse, memory_order_relaxed);
+	folio_copy_racy(to, from, length);
 	if (unlikely(!folio_unchanged(at.folio, at.seq)))
 		return false;
-	if (likely(!atomic_load_explicit(&f->noreuse, memory_order_relaxed)))
-		folio_note_use(m->cache, at.folio, page, at.first);
-	if (!goes_on)
-		atomic_store_explicit(&f->ra.previous_end, offset + length, memory_order_relaxed);
+	folio_mark_if(at.folio, counts);
+	if (unlikely(!goes_on))
+		atomic_store_explicit(&f->ra.previous_end, end, memory_order_relaxed);
 	return true;
 }
 
@@ -260,41 +287,58 @@ static bool may_write(struct inode *inode, const struct folio *f, u64 position, 
 	if (atomic_load_explicit(&inode->lock.word, memory_order_relaxed) &
 	    (RWSEM_EXCLUSIVE | RWSEM_WAITERS))
 		return false;
-	return position + bytes <= size_now(inode) &&
+	if (position + bytes > size_now(inode))
+		return false;
+	return !((position | bytes) % PAGE_SIZE) ||
 	       edges_valid(inode, position, min_u64(position + bytes, folio_end(f) << PAGE_SHIFT));
 }
 
-/*
- * Has a descriptor that is about to be locked fetched from where it may be: taking a lock lets
- * nothing pass before the descriptor is there.
- */
-static void fetch_descriptor(const struct mapping *m, u64 page)
+/* Whether all blocks of [position, stop) are dirty; `leaf` covers the first. */
+static bool is_dirty(struct inode *inode, const struct leaf *leaf, u64 position, u64 stop)
 {
-	u32 id = folio_get(m->ids) + (u32)(page >> folio_get(m->order));
-	const struct folio *f = m->cache->folios + id;
+	u64 page = position >> PAGE_SHIFT, end = pages_of(stop);
 
-	__builtin_prefetch(f, 0);
-	__builtin_prefetch(&f->lru_prev, 0); /* it may lie on two lines */
+	if (!inode->m.block_shift && page / LEAF_PAGES == (end - 1) / LEAF_PAGES)
+		return !(~index_load(&leaf->tag[TAG_DIRTY]) &
+			 bits_mask(page % LEAF_PAGES, (u32)(end - page)));
+	return blocks_are(&inode->m, BLOCK_DIRTY, position / inode->block_bytes,
+			  div_roundup(stop, inode->block_bytes));
+}
+
+/* Has a line fetched for writing at once, and not for reading first. */
+static inline void fetch_to_write(const void *at)
+{
+#ifdef __x86_64__
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)at));
+#else
+	__builtin_prefetch(at, 1);
+#endif
+}
+
+void hit_expect(const struct inode *inode, u64 position)
+{
+	fetch_to_write(guess_folio(&inode->m, position >> PAGE_SHIFT));
 }
 
 struct folio *hit_lock(struct inode *inode, u64 position, u64 bytes, bool *dirty)
 {
 	struct mapping *m = &inode->m;
+	u64 page = position >> PAGE_SHIFT;
+	const struct leaf *leaf;
 	struct folio *f = NULL;
 	struct found at;
 	bool ok;
 
-	fetch_descriptor(m, position >> PAGE_SHIFT);
 	world_read_begin();
-	if (find(m, position >> PAGE_SHIFT, &at) && folio_trylock(at.folio)) {
+	leaf = index_find(&m->index, page);
+	/* taking a lock lets nothing pass before it is taken: what is needed then is fetched now */
+	__builtin_prefetch(leaf, 0);
+	if (leaf && find_in(m, leaf, page, &at) && folio_trylock(at.folio)) {
 		f = at.folio;
 		ok = may_write(inode, f, position, bytes);
-		if (ok) {
-			u64 stop = min_u64(position + bytes, folio_end(f) << PAGE_SHIFT);
-
-			*dirty = blocks_are(m, BLOCK_DIRTY, position / inode->block_bytes,
-					    div_roundup(stop, inode->block_bytes));
-		}
+		if (ok)
+			*dirty = is_dirty(inode, leaf, position,
+					  min_u64(position + bytes, folio_end(f) << PAGE_SHIFT));
 		/* where there may be holes, what is clean may have no room */
 		if (!ok ||
 		    (!*dirty && atomic_load_explicit(&inode->sparse, memory_order_relaxed))) {

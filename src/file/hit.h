@@ -6,6 +6,13 @@
 #include "file/inner.h"
 
 /*
+ * Keeps the compiler from choosing between two values without a branch, and from taking one for
+ * another that it has just found equal: the processor shall go on with the likely one
+ * instead of waiting for what that was compared with.
+ */
+#define BRANCH(value) __asm__("" : "+r"(value))
+
+/*
  * Reads what lies in one page, if the file is plain; false: it is not cached and valid, and
  * nothing was done but scribbling to the buffer.
  */
@@ -16,6 +23,8 @@ bool hit_read_page(struct file *f, void *to, size_t length, u64 offset);
  */
 u64 hit_read(struct read *r, bool used);
 
+/* A write there comes next: has what it will lock fetched. */
+void hit_expect(const struct inode *inode, u64 position);
 /*
  * The folio at a byte, locked, for a write of [position, position + bytes) as far as it reaches: if
  * it is cached and nobody has it locked, the write is within the file's size, has its room on the
@@ -24,5 +33,22 @@ u64 hit_read(struct read *r, bool used);
  * under the lock.
  */
 struct folio *hit_lock(struct inode *inode, u64 position, u64 bytes, bool *dirty);
+
+/*
+ * Where a byte of a locked folio is, in a cache with contents: where the file's guess says, if the
+ * folio says so too, so that the copying does not wait for the folio.
+ */
+static inline char *hit_bytes(const struct mapping *m, const struct folio *f, u64 position)
+{
+	u32 page = (u32)(position >> PAGE_SHIFT), guess = folio_get(m->frames) + page;
+	u64 frame = guess;
+
+	BRANCH(frame);
+	if (unlikely(f->frame + (page - f->index) != guess)) {
+		frame = f->frame + (page - f->index);
+		BRANCH(frame);
+	}
+	return m->cache->arena.memory + (frame << PAGE_SHIFT) + position % PAGE_SIZE;
+}
 
 #endif

@@ -28,7 +28,10 @@ struct engine {
 struct file {
 	struct inode *inode;
 	unsigned flags;
-	bool plain;           /* buffered, readable, with contents, its readers take no lock */
+	/* in the real world: buffered, with contents, its readers take no lock, and it is readable */
+	bool plain;
+	/* ... or can be written in place, and nothing is asked of a write but to be in the cache */
+	bool plain_write;
 	struct mutex ra_lock; /* protects ra and error_since */
 	struct readahead ra;
 	u32 error_since;      /* the failures it was told of; see error_seq.h */

@@ -103,6 +103,7 @@ int inode_survive_as_file(struct inode *inode, int fd)
 	struct stat st;
 	char proc[32];
 	ssize_t length;
+	int rc;
 
 	if (!inode->m.cache->config.persist || inode->m.persist_file)
 		return 0;
@@ -122,5 +123,8 @@ int inode_survive_as_file(struct inode *inode, int fd)
 		name.number = st.st_ino;
 		persist_name_life(&name, fd);
 	}
-	return enter(inode, &name);
+	rc = enter(inode, &name);
+	if (!rc && !st.st_nlink) /* it goes with us, unless it gets a name before */
+		inode_note_unlinked(inode);
+	return rc;
 }

@@ -13,6 +13,7 @@
  * progress that finds it done, or at the engine's end.
  */
 #include "base/alloc.h"
+#include "cache/persist.h"
 #include "file/inner.h"
 
 #define PROGRESS_NS (20 * NSEC_PER_MSEC)
@@ -178,7 +179,11 @@ void inode_tell_loss(struct inode *inode, struct engine_losses *losses)
 	u64 bytes = inode_unwritten_bytes(inode);
 	int error;
 
-	if (!bytes || !losses)
+	if (!bytes)
+		return;
+	if (inode->m.persist_file) /* the next one may be luckier */
+		persist_freeze(inode->m.cache->config.persist);
+	if (!losses)
 		return;
 	spin_lock(&inode->m.tree_lock);
 	error = inode->m.error;

@@ -7,10 +7,8 @@
  * retires the BATCH-th piece tries to move the clock: there is no thread for it.
  *
  * A section's mark must be seen before its loads are made, which would cost each a full
- * fence. With membarrier(2) those who move the clock make all running threads of the process pass
- * one instead (as liburcu's default flavour does): either the mark is seen, or the section began
- * after the barrier and sees what was unlinked before it. Where the kernel has no such call, and
- * under the thread sanitizer, sections fence themselves.
+ * fence. Those who move the clock pay for that (fence.h, as liburcu's default flavour does): either
+ * the mark is seen, or the section began after their fence and sees what was unlinked before it.
  *
  * A thread that is preempted in a section holds up the clock. Garbage is bounded all the same:
  * with LIMIT pieces retired the next one to retire waits for the clock, parked on `waiting`,
@@ -19,10 +17,7 @@
 #include "world/epoch.h"
 #include "world/lock.h"
 #include "world/task.h"
-#include <linux/membarrier.h>
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define BATCH 64
 #define LIMIT 4096
@@ -36,20 +31,12 @@ static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list_node readers = { &readers, &readers };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t exit_key;
-static bool have_membarrier;
 
 /* Held by the one who moves the clock, also while he waits for sections, which take no locks. */
 static struct spinlock clock_lock = { .rank = RANK_EPOCH_CLOCK };
 static struct spinlock retired_lock = { .rank = RANK_EPOCH }; /* protects the two below */
 static struct world_retired *retired[LISTS];                  /* by epoch % LISTS */
 static u32 retired_count;
-
-#ifndef WORLD_TSAN
-static long membarrier(int command)
-{
-	return syscall(SYS_membarrier, command, 0, 0);
-}
-#endif
 
 static void thread_exits(void *arg)
 {
@@ -59,15 +46,13 @@ static void thread_exits(void *arg)
 	pthread_mutex_lock(&registry_lock);
 	list_del(&r->link);
 	pthread_mutex_unlock(&registry_lock);
-	r->fence = FENCE_UNKNOWN; /* should a later destructor of this thread read again */
+	r->registered = false; /* should a later destructor of this thread read again */
 }
 
 static void init_once(void)
 {
 	pthread_key_create(&exit_key, thread_exits);
-#ifndef WORLD_TSAN
-	have_membarrier = !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-#endif
+	world_fence_init();
 }
 
 void world_reader_register(void)
@@ -76,7 +61,7 @@ void world_reader_register(void)
 
 	pthread_once(&once, init_once);
 	pthread_setspecific(exit_key, r);
-	r->fence = have_membarrier ? FENCE_LIGHT : FENCE_FULL;
+	r->registered = true;
 	pthread_mutex_lock(&registry_lock);
 	list_add(&readers, &r->link);
 	pthread_mutex_unlock(&registry_lock);
@@ -86,17 +71,6 @@ void world_reader_wake(void)
 {
 	atomic_store(&world_epoch.waiting, 0);
 	real_unpark(&world_epoch.waiting, ~0u);
-}
-
-/* Makes every thread's marks and ours visible to each other. */
-static void fence_all(void)
-{
-	pthread_once(&once, init_once);
-#ifndef WORLD_TSAN
-	if (have_membarrier && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
-		return;
-	atomic_thread_fence(memory_order_seq_cst);
-#endif
 }
 
 /* Whether a section is open that began before the present epoch. */
@@ -134,7 +108,7 @@ static bool advance(void)
 	u64 now;
 
 	assert(spin_is_held(&clock_lock));
-	fence_all();
+	world_fence_heavy(); /* their marks and ours */
 	if (is_held_up())
 		return false;
 	spin_lock(&retired_lock);
@@ -158,7 +132,7 @@ static void advance_waiting(unsigned epochs)
 			continue;
 		}
 		atomic_store(&world_epoch.waiting, 1);
-		fence_all();
+		world_fence_heavy();
 		if (is_held_up())
 			real_park(&world_epoch.waiting, 1, WORLD_NEVER);
 		atomic_store(&world_epoch.waiting, 0);

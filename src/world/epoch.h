@@ -11,28 +11,13 @@
 #define SLUICE_WORLD_EPOCH_H
 
 #include "base/list.h"
-#include <stdatomic.h>
-
-#if defined(__SANITIZE_THREAD__)
-#define WORLD_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WORLD_TSAN 1
-#endif
-#endif
-
-/* How a thread's sections are fenced. */
-enum world_fence {
-	FENCE_UNKNOWN, /* not registered yet */
-	FENCE_LIGHT,   /* by those who wait for it (membarrier): here a compiler barrier will do */
-	FENCE_FULL,
-};
+#include "world/fence.h"
 
 /* A thread's record: in its own thread-local storage, on the list of all from first use to exit. */
 struct world_reader {
 	_Alignas(64) _Atomic u64 epoch; /* in which its section began; 0: it is in none */
 	u32 nesting;
-	enum world_fence fence;
+	bool registered;
 	struct list_node link; /* under epoch.c's registry lock */
 };
 
@@ -54,10 +39,8 @@ static inline void world_reader_fence(struct world_reader *r)
 	/* it knows no fences, but this is one everywhere it runs */
 	atomic_fetch_add(&r->epoch, 0);
 #else
-	if (likely(r->fence == FENCE_LIGHT))
-		atomic_signal_fence(memory_order_seq_cst);
-	else
-		atomic_thread_fence(memory_order_seq_cst);
+	(void)r;
+	world_fence_light();
 #endif
 }
 
@@ -67,7 +50,7 @@ static inline void world_read_begin(void)
 
 	if (r->nesting++)
 		return;
-	if (unlikely(r->fence == FENCE_UNKNOWN))
+	if (unlikely(!r->registered))
 		world_reader_register();
 	/* a stale epoch only holds up those who free */
 	atomic_store_explicit(&r->epoch,

@@ -25,7 +25,7 @@
 #include <stdatomic.h>
 
 #define WORLD_NEVER  (~0ull)
-#define WORLD_LOCALS 4 /* slots of task-local storage */
+#define WORLD_LOCALS 5 /* slots of task-local storage */
 
 enum world_kind { WORLD_REAL, WORLD_SIM };
 

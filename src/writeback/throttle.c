@@ -38,7 +38,12 @@
 #define LINE_MATTERS       2   /* below a position ratio of 1/2 */
 
 /* Task-local words. */
-enum { LOCAL_DIRTIED, LOCAL_INTERVAL, LOCAL_PAUSED_WHEN };
+enum {
+	LOCAL_DIRTIED,
+	LOCAL_INTERVAL,
+	LOCAL_PAUSED_WHEN,
+	LOCAL_POLLED = 4 /* LOCAL_DIRTIED as it was when the last poll ended; 3: ledger/tenant.c */
+};
 
 /* What a task owes; a view of its local words. */
 struct dirtier {
@@ -539,7 +544,7 @@ static void take_leaked(_Atomic u32 *from, struct dirtier *t, u64 limit)
 	}
 }
 
-int throttle_poll(struct inode *inode, bool nowait)
+static int poll_task(struct inode *inode, bool nowait)
 {
 	struct wb *wb = inode->wb;
 	struct writeback *all = wb->all;
@@ -565,6 +570,23 @@ int throttle_poll(struct inode *inode, bool nowait)
 	if (*t.nr_dirtied < limit)
 		return 0;
 	return balance(inode, wb, &t, *t.nr_dirtied, nowait);
+}
+
+int throttle_poll(struct inode *inode, bool nowait)
+{
+	int rc = poll_task(inode, nowait);
+	u64 *locals = world_locals();
+
+	locals[LOCAL_POLLED] = rc ? ~0ull : locals[LOCAL_DIRTIED];
+	return rc;
+}
+
+bool throttle_owes_nothing(const struct wb *wb)
+{
+	const u64 *locals = world_locals();
+
+	return locals[LOCAL_POLLED] == locals[LOCAL_DIRTIED] && !world_is_sim() &&
+	       !atomic_load_explicit(&wb->dirty_exceeded, memory_order_relaxed);
 }
 
 void throttle_task_exit(struct writeback *all)

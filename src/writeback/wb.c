@@ -479,10 +479,11 @@ u64 wb_stat_error(const struct writeback *all)
 void wb_count(struct wb *wb)
 {
 	struct writeback *all = wb->all;
-	s64 dirty, *mine, batch = (s64)wb_stat_batch(all);
+	s64 dirty, *mine, batch;
 
 	if (!wb->unseen)
 		return;
+	batch = (s64)wb_stat_batch(all);
 	dirty = (s64)account_dirty(&all->policy, &wb->ledger);
 	spin_lock(&wb->bw_lock);
 	mine = &wb->unseen[world_cpu() % all->cpus];

@@ -388,6 +388,11 @@ void throttle_charge(struct writeback *all, u32 pages);
  * sleep. Over the limit, and if what the inode has dirty is beyond hope (outage.c), its error.
  */
 int throttle_poll(struct inode *inode, bool nowait);
+/*
+ * Whether the poll may be left out because the task has dirtied nothing since its last one. Real
+ * world only: in the simulated one each poll counts as it does in Linux.
+ */
+bool throttle_owes_nothing(const struct wb *wb);
 /* Before the first write: threads that end by themselves leave their unpaid pages to others. */
 int throttle_init(void);
 /* A task that dirtied pages ends. */

@@ -309,8 +309,8 @@ static bool next_page_of(struct mapping *m, const struct pass *pass, u64 from, u
 
 		found = pages != 0;
 		if (found)
-			*page = leaf->first + bits_first(pages);
-		from = leaf->first + LEAF_PAGES;
+			*page = leaf_first(leaf) + bits_first(pages);
+		from = leaf_first(leaf) + LEAF_PAGES;
 	}
 	spin_unlock(&m->tree_lock);
 	return found;

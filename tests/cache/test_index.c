@@ -204,7 +204,7 @@ static void test_masks_set_and_clear_many_at_once(void **state)
 	(void)state;
 	index_init(&ix, 0);
 	leaf = index_leaf_create(&ix, 700);
-	assert_int_equal(leaf->first, 640);
+	assert_int_equal(leaf_first(leaf), 640);
 	index_tag_set(leaf, TAG_DIRTY, 0);
 	assert_false(index_tagged(&ix, TAG_DIRTY));
 	index_tag_set(leaf, TAG_DIRTY, 0xf0f0);

@@ -209,13 +209,13 @@ static void test_pieces_keep_their_place_in_the_list(void **state)
 	assert_int_equal(r->cache.lru[LRU_INACTIVE].folios, 0);
 	at = &r->cache.folios[r->cache.lru[LRU_ACTIVE].first];
 	assert_ptr_equal(at, old);
-	at = &r->cache.folios[at->lru_next];
+	at = &r->cache.folios[folio_links(&r->cache, at)->next];
 	assert_ptr_equal(at, f);
 	for (unsigned i = 0; i < 2; i++) {
-		at = &r->cache.folios[at->lru_next];
+		at = &r->cache.folios[folio_links(&r->cache, at)->next];
 		assert_in_range(at->index, 65, 66);
 	}
-	at = &r->cache.folios[at->lru_next];
+	at = &r->cache.folios[folio_links(&r->cache, at)->next];
 	assert_ptr_equal(at, young);
 	rig_put(r, old);
 	rig_put(r, f);

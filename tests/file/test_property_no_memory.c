@@ -4,8 +4,10 @@
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
+void *__real_aligned_alloc(size_t border, size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_aligned_alloc(size_t border, size_t size);
 
 /* The linker sends all allocations here (--wrap). */
 void *__wrap_malloc(size_t size)
@@ -16,6 +18,11 @@ void *__wrap_malloc(size_t size)
 void *__wrap_calloc(size_t n, size_t size)
 {
 	return prop_refuses() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_aligned_alloc(size_t border, size_t size)
+{
+	return prop_refuses() ? NULL : __real_aligned_alloc(border, size);
 }
 
 static const struct prop_profile no_memory = {

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #define NOBODY 65534
@@ -173,6 +174,42 @@ static void what_was_cut_off_stays_so(void **state)
 	rig_expect_file("f", 5000, 10000, 0);
 	rig_expect_file("f", 15000, 5000, 1);
 	rig_expect_file("f", 20000, 10000, 0);
+	assert_int_equal(sluice_destroy(c, NULL, NULL), 0);
+}
+
+static void count_loss(void *ctx, const struct sluice_loss *loss)
+{
+	*(uint64_t *)ctx += loss->length;
+}
+
+/* A limit on the size of files comes over the process, and so nothing can be written past it. */
+static void end_in_need(struct sluice *c)
+{
+	struct rlimit limit = { 4096, RLIM_INFINITY };
+	uint64_t lost = 0;
+	int rc;
+
+	write_some(c);
+	signal(SIGXFSZ, SIG_IGN);
+	if (setrlimit(RLIMIT_FSIZE, &limit))
+		_exit(1);
+	rc = sluice_destroy(c, count_loss, &lost);
+	if (rc != -EFBIG || lost != OWED) {
+		fprintf(stderr, "# %d, %llu bytes\n", rc, (unsigned long long)lost);
+		_exit(1);
+	}
+}
+
+static void what_an_end_could_not_write_stays(void **state)
+{
+	struct sluice *c;
+
+	(void)state;
+	in_a_life(end_in_need);
+	c = next_life();
+	assert_int_equal(told.how, SLUICE_RECOVERED_WRITTEN);
+	rig_expect_file("f", 0, 10000, 1);
+	rig_expect_file("f", 50000, 77, 2);
 	assert_int_equal(sluice_destroy(c, NULL, NULL), 0);
 }
 
@@ -401,12 +438,23 @@ static int end(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
+static int need_memory(void **state)
+{
+	(void)state;
+	if (access("/dev/shm", W_OK)) {
+		puts("# skip: there is no /dev/shm");
+		exit(77);
+	}
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(its_bytes_come_back),
 		CASE(what_is_safe_is_not_owed),
 		CASE(what_was_cut_off_stays_so),
+		CASE(what_an_end_could_not_write_stays),
 		CASE(another_file_of_its_name_gets_nothing),
 		CASE(a_store_of_the_programs_is_set_aside),
 		CASE(nobody_finds_files_by_their_names),
@@ -415,5 +463,5 @@ int main(void)
 		CASE(an_arena_of_another_boot),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, need_memory, NULL);
 }
