@@ -157,7 +157,7 @@ static void live_again_and_again(struct torture *t, void (*live)(struct torture 
 			t->clock = t->after->clock;
 			live(t);
 			fflush(NULL);
-			_exit(0);
+			exit(0);
 		}
 		while (waitpid(pid, &status, 0) < 0)
 			;

@@ -194,9 +194,18 @@ static void no_pause(struct rig *r)
 
 static void test_syncs_end_without_pauses_too(void **state)
 {
+	static const char *const policies[] = { "sluice", "linux-7.4" };
+
 	(void)state;
-	run("sluice", ERRORS_KEEP, no_pause);
-	run("linux-7.4", ERRORS_KEEP, no_pause);
+	for (u32 depth = 1; depth <= 32; depth *= 2) {
+		for (unsigned i = 0; i < 2; i++) {
+			struct rig r = rig_init(policies[i], no_pause);
+
+			r.policy.errors = ERRORS_KEEP;
+			r.queue_depth = depth;
+			rig_run(&r);
+		}
+	}
 }
 
 static void show(void *ctx, struct inode *inode, u64 offset, u64 length, int error)

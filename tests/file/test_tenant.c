@@ -197,6 +197,25 @@ RIG_TEST(targeted_writes_what_the_tenant_dirtied_and_nothing_else)
 	rig_close(r);
 }
 
+/* What is no tenant's is written in the background wherever it lies in its file. */
+RIG_TEST(background_writes_what_is_nobodys)
+{
+	struct rig *r = open_rig("sluice", FOREIGN_TARGETED);
+	struct file *f = rig_file(rig_inode(r, PAGE_SIZE), 0);
+	struct engine_stats s;
+
+	add(r, "a", none);
+	engine_stats(r->e, &s);
+	for (u64 i = 0; i < s.background_thresh + 300; i++)
+		rig_write(f, 1 * MIB + i * PAGE_SIZE, PAGE_SIZE, 1);
+	world_sleep_until(world_now() + 4 * NSEC_PER_SEC);
+	engine_stats(r->e, &s);
+	assert_in_range(s.pages_written, 300, s.pages_dirtied);
+	rig_audit(r);
+	rig_drop(f);
+	rig_close(r);
+}
+
 /* --- anything, in any order */
 
 #define FILES   3
@@ -333,6 +352,7 @@ int main(void)
 		cmocka_unit_test(names_and_settings_are_checked),
 		cmocka_unit_test(limits_are_each_tenants_own_and_the_floor_is_free),
 		cmocka_unit_test(targeted_writes_what_the_tenant_dirtied_and_nothing_else),
+		cmocka_unit_test(background_writes_what_is_nobodys),
 		cmocka_unit_test(anything_under_none),
 		cmocka_unit_test(anything_under_flush),
 		cmocka_unit_test(anything_under_skip_shared),
