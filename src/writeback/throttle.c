@@ -51,10 +51,8 @@ struct dirtier {
 	bool in_line; /* holds the line of its device */
 };
 
-static struct dirtier dirtier_self(void)
+static struct dirtier dirtier_of(u64 *locals)
 {
-	u64 *locals = world_locals();
-
 	return (struct dirtier){ .nr_dirtied = locals + LOCAL_DIRTIED,
 				 .interval = locals + LOCAL_INTERVAL,
 				 .dirty_paused_when = locals + LOCAL_PAUSED_WHEN };
@@ -468,14 +466,15 @@ static void take_leaked(_Atomic u32 *from, struct dirtier *t, u64 limit)
 	}
 }
 
-static int poll_task(struct wb *wb, bool nowait)
+static int poll_task(struct wb *wb, u64 *locals, bool nowait)
 {
 	struct writeback *all = wb->all;
-	struct dirtier t = dirtier_self();
+	struct dirtier t = dirtier_of(locals);
 	struct wb_cpu *cpu = this_cpu(all);
 	u64 limit = interval_of(&t);
 
-	wb_count(wb);
+	if (wb->unseen)
+		wb_count(wb);
 	if (atomic_load_explicit(&wb->dirty_exceeded, memory_order_relaxed))
 		limit = min_u64(limit, EXCEEDED_POLL_PAGES);
 	if (*t.nr_dirtied >= limit) {
@@ -495,8 +494,8 @@ static int poll_task(struct wb *wb, bool nowait)
 
 int throttle_poll(struct wb *wb, bool nowait)
 {
-	int rc = poll_task(wb, nowait);
 	u64 *locals = world_locals();
+	int rc = poll_task(wb, locals, nowait);
 
 	locals[LOCAL_POLLED] = rc ? ~0ull : locals[LOCAL_DIRTIED];
 	return rc;
@@ -512,7 +511,7 @@ bool throttle_owes_nothing(const struct wb *wb)
 
 void throttle_task_exit(struct writeback *all)
 {
-	struct dirtier t = dirtier_self();
+	struct dirtier t = dirtier_of(world_locals());
 
 	atomic_fetch_add_explicit(&this_cpu(all)->leaked, (u32)*t.nr_dirtied, memory_order_relaxed);
 	*t.nr_dirtied = 0;
