@@ -22,8 +22,6 @@
 #define ROUNDS 15
 #define MOVES  32768
 
-#define INSTRUCTIONS 200 /* three a turn of a loop */
-
 struct entry {
 	_Atomic u32 seq, lock;
 	u64 at; /* of the bytes, in the memory */
@@ -93,10 +91,10 @@ static void read_look(struct work *w, u64 n)
 	}
 }
 
+/* In a row: the end of a loop would be guessed wrong. */
 static inline void do_nothing(void)
 {
-	for (unsigned k = 0; k < INSTRUCTIONS / 3; k++)
-		__asm__ volatile("nop");
+	__asm__ volatile(".rept 200\n\tnop\n\t.endr");
 }
 
 /* The same, with the instructions of a short way through a cache, which do nothing. */
