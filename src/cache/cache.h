@@ -108,9 +108,9 @@ struct mapping {
 	struct index index;
 	/* As leaf.frames, for the whole file: page p in frames + p, of folio ids + (p >> order). */
 	u32 frames, ids, order;
-	u32 trust; /* in the last two: by how many folios lately more agree than do not */
-	u64 pages; /* cached */
-	u64 accepted;             /* pages that came to be owed, ever: see owed.h */
+	u32 trust;    /* in the last two: by how many folios lately more agree than do not */
+	u64 pages;    /* cached */
+	u64 accepted; /* pages that came to be owed, ever: see owed.h */
 	_Atomic u64 write_cursor; /* where the next cyclic write-out starts (writeback_index) */
 	u64 in_flight;            /* pages; 0: no page has the writeback tag */
 	u64 failures;             /* writes to the device that failed, ever */

@@ -24,6 +24,7 @@
  */
 #include "cache/index.h"
 #include "base/alloc.h"
+#include "world/world.h"
 
 void index_init(struct index *ix, u32 block_shift)
 {
@@ -110,7 +111,9 @@ static struct index_node *node_create(struct index *ix)
 
 static struct leaf *leaf_create(struct index *ix, u64 page)
 {
-	struct leaf *leaf = alloc_zeroed_lines(leaf_bytes(ix));
+	/* borders cost the allocator time, and the simulated world has nothing of them */
+	struct leaf *leaf = world_is_sim() ? alloc_zeroed(1, leaf_bytes(ix))
+					   : alloc_zeroed_lines(leaf_bytes(ix));
 
 	if (leaf) {
 		leaf->number = (u32)(page / LEAF_PAGES);

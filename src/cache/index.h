@@ -48,9 +48,9 @@ struct leaf_owners {
 	u16 id[2][LEAF_PAGES]; /* [enum owner_of] */
 };
 
-/* On a line of the processor's cache: all of the state; then four lines of slots. */
+/* On a line of the processor's cache (in the real world): all of the state; then four of slots. */
 struct leaf {
-	_Alignas(64) u64 uptodate; /* every block of the page is valid */
+	u64 uptodate; /* every block of the page is valid */
 	union {
 		u64 tag[TAG_MAX];
 		struct {

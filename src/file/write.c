@@ -302,9 +302,7 @@ static bool write_hit(struct write *w)
 
 /*
  * The way of most writes, and so as short as can be: what lies in one page of a plain file, all in
- * the cache; false: it does not, and nothing was done. Short for the sake of the fetch that it begins
- * with, too: the processor comes to that while the bytes of the write before are still on
- * their way to the cache, unless so many stores lie between that it has no room for them.
+ * the cache; false: it does not, and nothing was done.
  */
 static bool write_page(struct file *f, const void *from, size_t length, u64 offset)
 {

@@ -53,10 +53,8 @@ struct dirtier {
 	bool in_line; /* holds the line of its device */
 };
 
-static struct dirtier dirtier_self(void)
+static struct dirtier dirtier_of(u64 *locals)
 {
-	u64 *locals = world_locals();
-
 	return (struct dirtier){ .nr_dirtied = locals + LOCAL_DIRTIED,
 				 .interval = locals + LOCAL_INTERVAL,
 				 .dirty_paused_when = locals + LOCAL_PAUSED_WHEN };
@@ -546,17 +544,18 @@ static void take_leaked(_Atomic u32 *from, struct dirtier *t, u64 limit)
 	}
 }
 
-static int poll_task(struct inode *inode, bool nowait)
+static int poll_task(struct inode *inode, u64 *locals, bool nowait)
 {
 	struct wb *wb = inode->wb;
 	struct writeback *all = wb->all;
-	struct dirtier t = dirtier_self();
+	struct dirtier t = dirtier_of(locals);
 	struct wb_cpu *cpu = this_cpu(all);
 	u64 limit = interval_of(&t);
 
 	if (unlikely(writeback_tenants(all)))
 		wb = wb_of_task(wb);
-	wb_count(wb);
+	if (wb->unseen)
+		wb_count(wb);
 	if (atomic_load_explicit(&wb->dirty_exceeded, memory_order_relaxed))
 		limit = min_u64(limit, EXCEEDED_POLL_PAGES);
 	if (*t.nr_dirtied >= limit) {
@@ -576,8 +575,8 @@ static int poll_task(struct inode *inode, bool nowait)
 
 int throttle_poll(struct inode *inode, bool nowait)
 {
-	int rc = poll_task(inode, nowait);
 	u64 *locals = world_locals();
+	int rc = poll_task(inode, locals, nowait);
 
 	locals[LOCAL_POLLED] = rc ? ~0ull : locals[LOCAL_DIRTIED];
 	return rc;
@@ -593,7 +592,7 @@ bool throttle_owes_nothing(const struct wb *wb)
 
 void throttle_task_exit(struct writeback *all)
 {
-	struct dirtier t = dirtier_self();
+	struct dirtier t = dirtier_of(world_locals());
 
 	atomic_fetch_add_explicit(&this_cpu(all)->leaked, (u32)*t.nr_dirtied, memory_order_relaxed);
 	*t.nr_dirtied = 0;

@@ -276,8 +276,8 @@ static void estimate_start(struct wb *wb, bool only)
 
 	spin_lock(&wb->bw_lock);
 	bandwidth_restart_if_idle(&wb->bw, world_jiffies(), account_dirtied(p, &wb->ledger),
-				  account_written(p, &wb->ledger),
-				  in_flight + wb->inodes_in_flight, world_hz());
+				  account_written(p, &wb->ledger), in_flight + wb->inodes_in_flight,
+				  world_hz());
 	spin_unlock(&wb->bw_lock);
 }
 
