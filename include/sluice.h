@@ -270,10 +270,9 @@ struct sluice_unsafe {
 };
 
 /*
- * Calls show() for each such run, in the calling thread, in the order of the offsets of each file.
- * It stays dirty, is tried again (vm.retry_min_ms), and every sync of the file fails until it is
- * safe, cut off or given up (sluice_discard()). `show` may make no call to this cache; the struct
- * and the path are gone when it returns. 0.
+ * Calls show() for each such run, in the calling thread, file by file, in order. It is tried again
+ * (vm.retry_min_ms), and every sync of the file fails until it is safe, cut off or given up
+ * (sluice_discard()). `show` may make no call to this cache; what it gets is gone afterwards. 0.
  */
 SLUICE_API int sluice_show_unsafe(struct sluice *c,
 				  void (*show)(void *ctx, const struct sluice_unsafe *what),
@@ -282,12 +281,10 @@ SLUICE_API int sluice_show_unsafe(struct sluice *c,
 /* --- tenants --- */
 
 /*
- * A tenant has dirty data of its own: its own limits, and its own writers put to sleep for them. A
- * cache may serve several, so that one who writes too fast does not make the others wait. Which
- * one a write is for: the one given to the call (sluice_pwritev_for()), else the one of the open
- * file, else the one of the thread, else nobody in particular. A tenant who is throttled has his
- * own data written, in whatever file, and nothing else (policy choice `foreign`,
- * sluice-policies(1)).
+ * A tenant has limits of its own on dirty data, and only its own writers are put to sleep for
+ * them. Whom a write is for: the one given to the call (sluice_pwritev_for()), else that of the
+ * open file, else that of the thread, else nobody. A tenant who is throttled has his own data
+ * written, in whatever file, and nothing else (policy choice `foreign`, sluice-policies(1)).
  */
 struct sluice_tenant;
 
@@ -305,8 +302,7 @@ struct sluice_tenant_limits {
 /*
  * Makes a tenant. `limits` may be NULL: zeros. The caller owns *out until sluice_tenant_close().
  * -EINVAL: no name, one of 64 bytes or more, or limits that cannot be; -EEXIST: there is one of
- * that name; -ENOSPC: there are 1,023, or of some that were closed something is left in the cache.
- * Memory.
+ * that name; -ENOSPC: there are 1,023, counting closed ones with data in the cache; -ENOMEM.
  */
 SLUICE_API int sluice_tenant_create(struct sluice *c, const char *name,
 				    const struct sluice_tenant_limits *limits,
@@ -314,10 +310,7 @@ SLUICE_API int sluice_tenant_create(struct sluice *c, const char *name,
 /* Changes its limits; the next look at each of its writers is by them. -EINVAL as above. */
 SLUICE_API int sluice_tenant_limit(struct sluice *c, struct sluice_tenant *t,
 				   const struct sluice_tenant_limits *limits);
-/*
- * It goes away: what is dirty is written in its time, and who acts for it acts for nobody from now
- * on. Takes some 50 ns for each file that it has dirty data in.
- */
+/* It goes away: what is dirty is written in its time. Some 50 ns for each file with dirty data. */
 SLUICE_API void sluice_tenant_close(struct sluice *c, struct sluice_tenant *t);
 
 /* The calling thread acts for it from now on, in this cache; NULL: for nobody. */

@@ -214,8 +214,9 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 	*all = (struct writeback){ .cache = cache, .fs = fs_of(fs), .policy = *policy };
 	set_knobs(&all->vm, vm);
 	fs_apply(all->fs, &all->policy);
-	if (all->policy.foreign == FOREIGN_TARGETED) /* a folio may be several tenants' */
-		all->policy.accounting = ACCOUNT_DEBT;
+	/* a folio may be several tenants', so what is charged by folios cannot be told apart */
+	if (all->policy.foreign == FOREIGN_TARGETED && all->policy.accounting != ACCOUNT_DEBT)
+		all->policy.foreign = FOREIGN_FLUSH;
 	all->cpus = world_cpus();
 	if (throttle_init())
 		return -ENOMEM;

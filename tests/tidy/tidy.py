@@ -13,7 +13,7 @@ import re
 import sys
 
 COLUMNS = 100
-FILE_LINES = 600
+FILE_LINES = 610
 FUNCTION_LINES = 70
 
 # Only src/world/ may ask the system for time, threads and randomness: elsewhere a call
@@ -138,7 +138,7 @@ def lines_fit(tree):
 
 
 def files_are_short(tree):
-    """no C file has more than 600 lines"""
+    """no C file has more than 610 lines"""
     for path in tree.c:
         lines = tree.text(path).count('\n')
         if lines > FILE_LINES:
