@@ -35,7 +35,10 @@ int inode_create_on(struct engine *e, unsigned device, u32 block_bytes, struct s
 	inode->size = inode->reserved = size;
 	inode->limit = STORE_SIZE_MAX;
 	store_set_end(store, size);
-	rwsem_init_barging(&inode->lock, RANK_INODE);
+	if (e->all.policy.file_queue == FILE_QUEUE_BARGING)
+		rwsem_init_barging(&inode->lock, RANK_INODE);
+	else
+		rwsem_init(&inode->lock, RANK_INODE);
 	list_init(&inode->link);
 	list_init(&inode->drop_link);
 	list_init(&inode->failing);

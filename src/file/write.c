@@ -311,7 +311,8 @@ static bool write_page(struct file *f, const void *from, size_t length, u64 offs
 	struct folio *folio;
 
 	if (unlikely(!f->plain_write || atomic_load_explicit(&f->tenant, memory_order_relaxed) ||
-		     !from || !length || offset % PAGE_SIZE + length > PAGE_SIZE))
+		     !from || !length || offset % PAGE_SIZE + length > PAGE_SIZE ||
+		     offset + length > inode->limit))
 		return false;
 	hit_expect(inode, offset);
 	if (unlikely(tenants_in(inode->m.cache))) /* it may be for another than the thread's */

@@ -157,6 +157,12 @@ static const struct answer flush_depth[] = {
 					       "queue when nobody reads" },
 };
 
+static const struct answer file_queue[] = {
+	[FILE_QUEUE_FAIR] = { "fair", "writers get a file's lock in the order they came" },
+	[FILE_QUEUE_BARGING] = { "barging", "a running writer takes a file's lock past those who "
+					    "sleep for it, until one has waited 4 ms" },
+};
+
 static const struct answer max_order[] = {
 	{ "0", "no folio is larger than 4 KiB" },   { "1", "no folio is larger than 8 KiB" },
 	{ "2", "no folio is larger than 16 KiB" },  { "3", "no folio is larger than 32 KiB" },
@@ -189,6 +195,7 @@ static const struct choice choices[] = {
 	CHOICE(flush_depth, "fixed|adaptive"),
 	CHOICE(foreign, "none|flush|skip-shared|targeted"),
 	CHOICE(tenant_limits, "memcg|plain"),
+	CHOICE(file_queue, "fair|barging"),
 };
 
 struct preset {

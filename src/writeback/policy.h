@@ -24,6 +24,7 @@ enum policy_ext4_folios { EXT4_FOLIOS_SINGLE, EXT4_FOLIOS_LARGE };
 enum policy_pinned { PINNED_IGNORE, PINNED_SHED };
 enum policy_errors { ERRORS_KEEP, ERRORS_LINUX };
 enum policy_foreign { FOREIGN_NONE, FOREIGN_FLUSH, FOREIGN_SKIP_SHARED, FOREIGN_TARGETED };
+enum policy_file_queue { FILE_QUEUE_FAIR, FILE_QUEUE_BARGING };
 enum policy_tenant_limits { TENANT_LIMITS_MEMCG, TENANT_LIMITS_PLAIN };
 enum policy_dontcache { DONTCACHE_INLINE, DONTCACHE_KICK, DONTCACHE_OWN };
 enum policy_flush_depth { FLUSH_DEPTH_FIXED, FLUSH_DEPTH_ADAPTIVE };
@@ -45,6 +46,7 @@ struct policy {
 	enum policy_ext4_folios ext4_folios; /* the folios of files on ext4 */
 	u32 max_order;                       /* largest folio order, 0..9 */
 	enum policy_foreign foreign;         /* what is written for a tenant in others' files */
+	enum policy_file_queue file_queue;   /* who gets a file's lock that others wait for */
 	enum policy_tenant_limits tenant_limits; /* what a tenant may have dirty */
 	enum policy_dontcache dontcache;     /* who writes what DONTCACHE writes leave, and when */
 	enum policy_flush_depth flush_depth; /* how much background write-out is in flight */

