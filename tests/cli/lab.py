@@ -150,7 +150,7 @@ def test_explanations_stand_below_the_table():
     table, _, rest = sluice('lab', SMALL).out, *done.out.partition('\nbaseline, linux-7.4\n')[1:]
     assert done.out.startswith(table), done.out
     lines = rest.split('\nsluice, sluice\n')[0].splitlines()
-    equal(lines[0], '  4 writers made 341 writes a second, 1.33M a second, for 5.09 s.')
+    equal(lines[0], '  4 writers made 343 writes a second, 1.34M a second, for 5.02 s.')
     result = json.loads(sluice('lab', SMALL, '--explain', '--json', '-').out)
     equal(['  ' + sentence for sentence in result['cases'][0]['explanation']], lines)
     equal([c['decided_by'] for c in result['cases']], ['charge', 'jobs'])
