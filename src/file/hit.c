@@ -199,7 +199,7 @@ bool hit_read_page(struct file *f, void *to, size_t length, u64 offset)
 		return false;
 	from = bytes_at(m, &at, offset);
 	counts = folio_use_counts(m->cache, page, at.first) &
-		 !atomic_load_explicit(&f->noreuse, memory_order_relaxed);
+		 (u32)!atomic_load_explicit(&f->noreuse, memory_order_relaxed);
 	folio_copy_racy(to, from, length);
 	if (unlikely(!folio_unchanged(at.folio, at.seq)))
 		return false;

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "cache/persist.h"
 #include "file/inner.h"
+#include "writeback/tenant.h"
 
 #define PROGRESS_NS (20 * NSEC_PER_MSEC)
 
@@ -246,6 +247,7 @@ void engine_discard(struct engine *e)
 		list_del(&inode->all);
 		mapping_discard(&inode->m);
 		store_destroy(inode->m.store);
+		stakes_discard(inode);
 		free(inode);
 	}
 	writeback_finish(&e->all);

@@ -211,6 +211,16 @@ void stakes_drop(struct wb *wb, struct tenant_closing *c)
 	}
 }
 
+void stakes_discard(struct inode *inode)
+{
+	struct stake *s = atomic_load(&inode->stakes), *next;
+
+	for (; s; s = next) {
+		next = s->next;
+		free(s);
+	}
+}
+
 void stakes_free(struct inode *inode)
 {
 	struct stake *s = atomic_load(&inode->stakes), *next;

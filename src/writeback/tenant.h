@@ -108,5 +108,7 @@ void stakes_drop(struct wb *wb, struct tenant_closing *c);
 void tenant_closing_step(struct tenant_closing *c, u64 inodes, u64 began_ns);
 /* The inode ends. */
 void stakes_free(struct inode *inode);
+/* The same when all flushers have ended, and their lists with them. */
+void stakes_discard(struct inode *inode);
 
 #endif
