@@ -16,7 +16,9 @@ def calibrated(*words):
 
 def test_fresh_memory_counts_for_pages():
     text = calibrated('--fresh', '4M')
-    contains(text, '# the mean of touching 4M of memory that nobody used (half of the rounds: ')
+    # whether a host has to fetch some of it is the machine's business
+    assert re.search(r'^# the mean of touching (the first [0-9.]+[KM]|4M) of memory that nobody used '
+                     r'\(half of the rounds: ', text, re.M), text
     assert 'what each further page adds' not in text, text
     for size in '4k', 'much':
         refused(['calibrate', '--fresh', size], 'sluice calibrate: --fresh cannot be "%s", only a '
