@@ -124,8 +124,7 @@ int tenant_add(struct tenants *ts, const char *name, const struct tenant_config 
 	if (!made)
 		return -ENOMEM;
 	spin_lock(&ts->lock);
-	t = ts->used < TENANT_MAX ? NULL
-				  : idle_place(ts); /* a fresh place as long as there is one */
+	t = idle_place(ts);
 	if (find(ts, name)) {
 		rc = -EEXIST;
 	} else if (t) {

@@ -21,8 +21,8 @@ struct stake {
 	struct inode *inode; /* immutable, as are wb and next */
 	struct wb *wb;
 	struct stake *next;
-	_Atomic u32 listed;
-	u64 cursor; /* page where the last pass stopped; of the flusher */
+	_Atomic u32 listed; /* on the list of its wb, or will be when the flusher puts it back */
+	u64 cursor;         /* page where the last pass stopped; of the flusher */
 	/* wb.list_lock: */
 	struct list_node link; /* wb.stakes, or empty */
 	u64 round;             /* the flusher's in which it was looked at */
@@ -63,12 +63,14 @@ static void list_stake(struct stake *s)
 	bool arm = false;
 
 	spin_lock(&wb->list_lock);
-	atomic_store_explicit(&s->listed, 1, memory_order_relaxed);
-	if (!s->busy && !wb->stopping && list_empty(&s->link)) {
-		list_add_tail(&wb->stakes, &s->link);
-		arm = wb->wake_ns == WORLD_NEVER;
-		if (arm)
-			wb->wake_ns = wb_periodic_ns(wb->all);
+	if (!wb->stopping) { /* else the wb's next tenant has to find it as not listed */
+		atomic_store_explicit(&s->listed, 1, memory_order_relaxed);
+		if (!s->busy && list_empty(&s->link)) {
+			list_add_tail(&wb->stakes, &s->link);
+			arm = wb->wake_ns == WORLD_NEVER;
+			if (arm)
+				wb->wake_ns = wb_periodic_ns(wb->all);
+		}
 	}
 	spin_unlock(&wb->list_lock);
 	if (arm)
@@ -115,7 +117,9 @@ static void put_stake(struct stake *s, bool again)
 
 	spin_lock(&wb->list_lock);
 	s->busy = false;
-	if ((again || atomic_load(&s->listed)) && !wb->stopping) {
+	if (wb->stopping) {
+		atomic_store(&s->listed, 0);
+	} else if (again || atomic_load(&s->listed)) {
 		atomic_store(&s->listed, 1);
 		list_add_tail(&wb->stakes, &s->link);
 	}

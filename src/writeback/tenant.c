@@ -44,14 +44,21 @@ static bool make_room(struct wb *root)
 /* A place that had another tenant's wb starts over. */
 static void start_over(struct wb *wb)
 {
+	/* it is seen by others all the time, as one that is stopping */
 	ledger_init(&wb->ledger);
+	spin_lock(&wb->bw_lock);
 	bandwidth_init(&wb->bw, world_jiffies(), 0, 0);
+	spin_unlock(&wb->bw_lock);
+	spin_lock(&wb->all->lock);
 	proportion_init(&wb->proportion, &wb->all->proportions);
-	wb->stopping = false;
-	wb->wake_ns = wb->retry_ns = WORLD_NEVER;
+	spin_unlock(&wb->all->lock);
 	wb->last_old_flush = world_jiffies();
 	wb->bw_due = 0;
 	wb->dirty_exceeded = 0;
+	spin_lock(&wb->list_lock);
+	wb->stopping = false;
+	wb->wake_ns = wb->retry_ns = WORLD_NEVER;
+	spin_unlock(&wb->list_lock);
 }
 
 struct wb *wb_create_tenant(struct wb *root, struct tenant *t)
@@ -77,7 +84,9 @@ struct wb *wb_create_tenant(struct wb *root, struct tenant *t)
 	wb->root = root;
 	wb->ra_pages = root->ra_pages;
 	wb->tenant = t;
+	spin_lock(&t->lock);
 	proportion_init(&wb->tenant_proportion, &t->proportions);
+	spin_unlock(&t->lock);
 	wb->flusher = world_spawn("flusher", flusher_run, wb);
 	if (!wb->flusher) {
 		if (made)
