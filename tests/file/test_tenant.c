@@ -197,6 +197,47 @@ RIG_TEST(targeted_writes_what_the_tenant_dirtied_and_nothing_else)
 	rig_close(r);
 }
 
+/*
+ * Tenants who come one after the other into the same place, and go while their flusher is at a file
+ * that they go on writing to: the last one's pages are written like the first one's.
+ */
+RIG_TEST(who_takes_a_place_is_served_like_the_one_before)
+{
+	static const struct tenant_settings limits = { .dirty_bytes = 256 * KIB,
+						       .dirty_background_bytes = 128 * KIB };
+	struct rig *r = rig_new("sluice", 64 * MIB);
+	struct tenant *t = NULL, *first = NULL;
+	struct file *f;
+
+	r->device_config.bytes_per_s = 10.0 * MIB;
+	r->device_config.queue_depth = 1; /* so that the flusher waits */
+	rig_start(r);
+	f = rig_file(rig_inode(r, PAGE_SIZE), 0);
+	for (unsigned i = 0; i < 40; i++) {
+		t = add(r, "visitor", limits);
+		first = first ? first : t;
+		assert_ptr_equal(t, first);
+		engine_act_for(t);
+		for (u64 page = 0; page < 40;
+		     page++) /* above the background limit, below its own */
+			rig_write(f, 2 * page * PAGE_SIZE, PAGE_SIZE, 1);
+		if (i == 39)
+			break;
+		world_sleep_until(world_now() + i * NSEC_PER_MSEC / 2);
+		rig_write(f, 1 * MIB, PAGE_SIZE, 1);
+		engine_close_tenant(r->e, t);
+		engine_act_for(NULL);
+		assert_int_equal(engine_sync(r->e), 0);
+		assert_int_equal(file_advise(f, 0, 0, FILE_ADV_DONTNEED), 0);
+	}
+	engine_act_for(NULL);
+	world_sleep_until(world_now() + 2 * NSEC_PER_SEC);
+	assert_true(stats(r, t).pages_written > 0);
+	rig_audit(r);
+	rig_drop(f);
+	rig_close(r);
+}
+
 /* What is no tenant's is written in the background wherever it lies in its file. */
 RIG_TEST(background_writes_what_is_nobodys)
 {
@@ -352,6 +393,7 @@ int main(void)
 		cmocka_unit_test(names_and_settings_are_checked),
 		cmocka_unit_test(limits_are_each_tenants_own_and_the_floor_is_free),
 		cmocka_unit_test(targeted_writes_what_the_tenant_dirtied_and_nothing_else),
+		cmocka_unit_test(who_takes_a_place_is_served_like_the_one_before),
 		cmocka_unit_test(background_writes_what_is_nobodys),
 		cmocka_unit_test(anything_under_none),
 		cmocka_unit_test(anything_under_flush),
