@@ -23,9 +23,10 @@ import sys
 import tempfile
 import time
 
+from kernel_cpu import kernel_threads_s, kernel_threads_since
+
 ROUNDS = int(os.environ.get('SLUICE_BENCH_ROUNDS', '5'))
 SIZE_MIB = int(os.environ.get('SLUICE_BENCH_MIB', '1024'))
-TICKS = os.sysconf('SC_CLK_TCK')
 PAGE = os.sysconf('SC_PAGE_SIZE')
 JOBS = {
     'stream': '[w]\nfilename=f0\nsize={0}m\nrw=write\nbs=1m\n',
@@ -82,19 +83,6 @@ def own_memory(pid):
         return 0
 
 
-def kernel_threads_s():
-    seconds = {}
-    for path in glob.glob('/proc/[0-9]*/stat'):
-        try:
-            with open(path) as f:
-                fields = f.read().rsplit(')', 1)[1].split()
-        except OSError:
-            continue
-        if fields[1] == '2':
-            seconds[path] = (int(fields[11]) + int(fields[12])) / TICKS
-    return seconds
-
-
 def run(words, folder):
     """Runs a program: its JSON, CPU seconds, and the most memory it took anywhere."""
     before = kernel_threads_s()
@@ -111,8 +99,7 @@ def run(words, folder):
     text = out.read().decode()
     if status:
         sys.exit('dontcache: failed: %s\n%s' % (' '.join(words), text))
-    after = kernel_threads_s()
-    threads = sum(max(0, s - before.get(path, 0)) for path, s in after.items())
+    threads = kernel_threads_since(before)
     return json.loads(text), used.ru_utime + used.ru_stime + threads, most
 
 

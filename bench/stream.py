@@ -11,7 +11,6 @@ with O_DIRECT and eight I/Os in flight. The rounds take turns, so that what else
 meets all alike; figures are medians. CPU time is that of the program and of all kernel threads
 meanwhile, for the kernel's cache writes by those. The files are in $SLUICE_BENCH_DIR, or /var/tmp.
 """
-import glob
 import json
 import os
 import shutil
@@ -20,27 +19,14 @@ import subprocess
 import sys
 import tempfile
 
+from kernel_cpu import kernel_threads_s, kernel_threads_since
+
 ROUNDS = int(os.environ.get('SLUICE_BENCH_ROUNDS', '5'))
 SIZE_MIB = int(os.environ.get('SLUICE_BENCH_MIB', '4096'))
-TICKS = os.sysconf('SC_CLK_TCK')
 JOB = '[stream]\nfilename=%s\nsize=%dM\nrw=%s\nbs=%s\nthread\n%s\n'
 # A fifth of so small a cache would be dirty data of some 30 ms: less than writers can be paced by.
 OURS = ['--engine', 'sluice', '--memory', '512M', '-s', 'vm.dirty_ratio=70', '-s',
         'read_ahead_kb=4096']
-
-
-def kernel_threads_s():
-    """CPU seconds of all kernel threads, by their ids: some end meanwhile."""
-    seconds = {}
-    for path in glob.glob('/proc/[0-9]*/stat'):
-        try:
-            with open(path) as f:
-                fields = f.read().rsplit(')', 1)[1].split()
-        except OSError:
-            continue
-        if fields[1] == '2':
-            seconds[path] = (int(fields[11]) + int(fields[12])) / TICKS
-    return seconds
 
 
 def run(words):
@@ -52,8 +38,7 @@ def run(words):
     process.returncode = status
     if status:
         sys.exit('stream: failed: %s' % ' '.join(words))
-    after = kernel_threads_s()
-    threads = sum(max(0, s - before.get(path, 0)) for path, s in after.items())
+    threads = kernel_threads_since(before)
     return json.loads(out), used.ru_utime + used.ru_stime + threads
 
 

@@ -301,13 +301,7 @@ static void close_wb(struct wb *wb, struct tenant_closing *c)
 {
 	bool more = true;
 
-	/* its flusher ends first: from here on nobody but us takes inodes off its lists */
-	spin_lock(&wb->list_lock);
-	wb->stopping = true;
-	spin_unlock(&wb->list_lock);
-	wb_wake(wb);
-	world_join(wb->flusher);
-	wb->flusher = NULL;
+	wb_stop_flusher(wb);
 	while (more) {
 		u64 began = world_now(), n = 0;
 

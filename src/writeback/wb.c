@@ -359,7 +359,7 @@ int wb_limit(struct wb *wb, bool strict_limit, u64 min_ratio, u64 max_ratio)
 	return error;
 }
 
-static void stop_flusher(struct wb *wb)
+void wb_stop_flusher(struct wb *wb)
 {
 	if (!wb->flusher)
 		return;
@@ -375,8 +375,8 @@ void wb_stop(struct wb *wb)
 {
 	for (u32 id = 1; wb->of_tenant && id <= TENANT_MAX; id++)
 		if (wb->of_tenant[id])
-			stop_flusher(wb->of_tenant[id]);
-	stop_flusher(wb);
+			wb_stop_flusher(wb->of_tenant[id]);
+	wb_stop_flusher(wb);
 	if (wb->journal)
 		journal_stop(wb->journal);
 }

@@ -323,6 +323,8 @@ int wb_create(struct writeback *all, struct device *device, u32 read_ahead_kb, b
 int wb_limit(struct wb *wb, bool strict_limit, u64 min_ratio, u64 max_ratio);
 /* Ends the flusher after the slice at hand; nothing is written by itself any more. */
 void wb_stop(struct wb *wb);
+/* Only its flusher, if there is one: nobody but the caller takes inodes off its lists any more. */
+void wb_stop_flusher(struct wb *wb);
 /* Frees a stopped wb with nothing in flight; the last one created first. */
 void wb_destroy(struct wb *wb);
 

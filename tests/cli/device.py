@@ -13,29 +13,16 @@ import subprocess
 import tempfile
 import threading
 
+import mount_rig
 import program
+from mount_rig import sh
 from program import SLUICE, Skip, contains, equal, refused, sluice
 
 MIB = 1 << 20
 
 
-def sh(*words):
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
-    if done.returncode:
-        raise AssertionError('%s: %s' % (' '.join(words), done.stdout.decode()))
-    return done.stdout.decode().strip()
-
-
 def need_mounts():
-    if os.geteuid() != 0:
-        raise Skip('only root may mount')
-    try:
-        os.close(os.open('/dev/fuse', os.O_RDWR))
-    except OSError as error:
-        raise Skip('/dev/fuse cannot be opened: ' + error.strerror)
-    if 'built without libfuse3' in sluice('device', '/dev/null', '/').err:
-        raise Skip('this program was built without libfuse3')
+    mount_rig.need_mounts()
     if not is_tmpfs('/dev/shm'):
         raise Skip('/dev/shm is no tmpfs')
 

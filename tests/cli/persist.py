@@ -13,6 +13,7 @@ import threading
 import time
 
 import program
+from mount_rig import is_mounted, need_mounts
 from program import SLUICE, Skip, equal, sluice
 
 KILLS = 200 if os.environ.get('SLUICE_SOAK') else 6
@@ -24,22 +25,6 @@ LAZY = 'memory=32M,dirty_writeback_centisecs=0,dirty_ratio=80,dirty_background_r
 def contains(text, *parts):
     for part in parts:
         program.contains(text, part)
-
-
-def need_mounts():
-    if os.geteuid() != 0:
-        raise Skip('only root may mount')
-    try:
-        os.close(os.open('/dev/fuse', os.O_RDWR))
-    except OSError as error:
-        raise Skip('/dev/fuse cannot be opened: ' + error.strerror)
-    if 'built without libfuse3' in sluice('mount', '-f', '/nonexistent', '/').err:
-        raise Skip('this program was built without libfuse3')
-
-
-def is_mounted(folder):
-    with open('/proc/mounts') as f:
-        return any(line.split()[1] == folder for line in f)
 
 
 def answers(folder):
