@@ -17,7 +17,7 @@
  * reads appear and every two seconds while they go on, until nothing of its own is in flight and
  * those reads are over that met it, and looks at the next ones.
  *
- * Only the flusher uses this, but for what lands.
+ * Only the flusher uses this, but for what lands and for whether somebody reads.
  */
 #include "writeback/wb.h"
 
@@ -129,7 +129,7 @@ static void adapt(struct wb *wb)
 		return;
 	now = reads_of(wb);
 	mean = mean_ns(&from, &now);
-	d->reading = mean || now.waiting;
+	atomic_store_explicit(&d->reading, mean || now.waiting, memory_order_relaxed);
 	if (d->window_ns + WINDOW_NS <= world_now()) { /* the flusher was idle for that long */
 		mean = 0;
 	} else if (!mean && !now.waiting) {
@@ -142,10 +142,15 @@ static void adapt(struct wb *wb)
 	begin_window(wb);
 }
 
-/* What may be in flight now: `quiet` at most while nobody reads. */
-static u64 limit_now(const struct depth *d, u64 quiet)
+bool depth_reading(const struct wb *wb)
 {
-	return d->reading ? d->limit : quiet;
+	return atomic_load_explicit(&wb->depth.reading, memory_order_relaxed);
+}
+
+/* What may be in flight now: `quiet` at most while nobody reads. */
+static u64 limit_now(const struct wb *wb, u64 quiet)
+{
+	return depth_reading(wb) ? wb->depth.limit : quiet;
 }
 
 void depth_enter(struct wb *wb, u64 bytes, u64 quiet)
@@ -154,7 +159,7 @@ void depth_enter(struct wb *wb, u64 bytes, u64 quiet)
 	u64 flying;
 
 	adapt(wb);
-	while ((flying = in_flight(d)) && flying + bytes > limit_now(d, quiet)) {
+	while ((flying = in_flight(d)) && flying + bytes > limit_now(wb, quiet)) {
 		wait_landing(d, flying, d->window_ns);
 		adapt(wb);
 	}

@@ -77,7 +77,7 @@ u64 dontcache_bound(struct wb *wb)
 	if (rate > bw + bw / 4)
 		bw = rate + rate / 2;
 	pages = bw / BOUND_PER_S;
-	if (!wb->depth.reading) /* a guess */
+	if (!depth_reading(wb))
 		pages /= QUIET;
 	pages = max_u64(pages, BOUND_MIN);
 

@@ -134,9 +134,9 @@ struct depth {
 	_Atomic u64 in_flight; /* bytes */
 	_Atomic u32 landed;    /* the flusher parks on it */
 	_Atomic u32 waits;     /* it does */
+	_Atomic bool reading;  /* somebody reads; the flusher says so, writers look */
 	/* the flusher's own: */
 	u64 limit;               /* bytes, while somebody reads */
-	bool reading;            /* somebody does */
 	u64 base_ns;             /* what a read takes without write-out; 0: not known */
 	u64 probe_ns;            /* when that is to be looked at again */
 	u64 window_ns;           /* when the window ends */
@@ -500,6 +500,8 @@ void depth_init(struct depth *d);
  */
 void depth_enter(struct wb *wb, u64 bytes, u64 quiet);
 void depth_leave(struct wb *wb, u64 bytes);
+/* Whether somebody read from the device in the last window. Anybody may ask. */
+bool depth_reading(const struct wb *wb);
 /* The limit after a window in which reads took `mean`, and `base` without write-out. */
 u64 depth_next(u64 limit, u64 in_flight_bytes, u64 mean, u64 base);
 
