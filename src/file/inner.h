@@ -172,9 +172,9 @@ int inode_make_safe(struct inode *inode, bool data_only);
 void inode_changed(struct inode *inode, bool grew);
 
 /*
- * The last word on an inode whose last sync gave `error`: nobody writes it from here on, what was on
- * its way has landed, and what is not on its device then is lost and entered into the losses, if
- * there are any to be told. 0, or an error if data is lost or could not be made safe.
+ * The last word on an inode whose last sync gave `error`: nobody writes it from here on, what was
+ * on its way has landed, and what is not on its device then is lost and entered into the losses,
+ * if there are any to be told. 0, or an error if data is lost or could not be made safe.
  */
 int inode_end(struct inode *inode, int error, struct engine_losses *losses);
 

@@ -74,15 +74,20 @@ static struct disk *disk_of(struct torture *t, const struct io *io)
 	return &t->disk[i];
 }
 
+void faults_step(struct torture *t)
+{
+	if (!t->power_in || --t->power_in)
+		return;
+	if (t->ends)
+		life_end(t, t->killed);
+	faults_power(t);
+}
+
 static int fault(void *ctx, const struct io *io)
 {
 	struct torture *t = ctx;
 
-	if (t->power_in && !--t->power_in) {
-		if (t->ends)
-			life_end(t, t->killed);
-		faults_power(t);
-	}
+	faults_step(t);
 	for (u32 i = 0; i < RULES_MAX; i++) {
 		struct rule *r = &t->rule[i];
 
@@ -143,7 +148,7 @@ static bool refuses(void)
 {
 	struct torture *t = current;
 
-	if (!t || !t->refuse_run || t->refuse_what)
+	if (!t || !t->refuse_run || t->refuse_what || t->looking)
 		return false;
 	return count_refusal(t);
 }
@@ -239,9 +244,13 @@ void faults_power(struct torture *t)
 {
 	if (t->lossy)
 		return;
-	for (u32 i = 0; i < t->files; i++)
-		for (u32 image = 0; image <= IMAGES; image++)
-			faults_look(t, &t->file[i], !image);
+	for (u32 i = 0; i < t->files; i++) {
+		for (u32 image = 0; image < IMAGES; image++)
+			faults_look(t, &t->file[i], false);
+		faults_look(t, &t->file[i], true);
+		if (t->persist)
+			outlive_look(t, &t->file[i]);
+	}
 }
 
 bool faults_at_work(const struct torture *t)

@@ -72,6 +72,7 @@ static void work(void *arg)
 	struct torture *t = task->t;
 
 	task->id = world_task_id();
+	tenants_enter(task);
 	for (u32 i = task->next; i < t->config->steps; i++) {
 		const struct op *op = &t->op[i];
 
@@ -120,10 +121,9 @@ static void add_devices(struct torture *t)
 	}
 }
 
-static void add_file(struct torture *t, u32 number)
+static void add_store(struct torture *t, u32 number)
 {
 	struct tfile *f = &t->file[number];
-	struct store *store;
 
 	f->number = number;
 	f->block_bytes = 512u << rng_below(&t->rng, 4);
@@ -131,11 +131,16 @@ static void add_file(struct torture *t, u32 number)
 	f->kind = draw_kind_of_file(&t->rng);
 	rwsem_init(&f->lock, RANK_NONE);
 	model_init(&f->model, t->capacity, &t->clock);
-	if (disk_store_create(&t->disk[f->device], f->kind, t->capacity, &store))
+	if (disk_store_create(&t->disk[f->device], f->kind, t->capacity, &f->store))
 		torture_fail(t, "no memory for a file");
-	life_restore(t, f, store);
-	if (inode_create_on(t->engine, f->device, f->block_bytes, store, &f->inode))
+	life_restore(t, f, f->store);
+}
+
+static void add_file(struct torture *t, struct tfile *f)
+{
+	if (inode_create_on(t->engine, f->device, f->block_bytes, f->store, &f->inode))
 		torture_fail(t, "a file cannot be made");
+	outlive_enter(t, f);
 	life_model(t, f);
 	for (u32 i = 0; i < t->tasks; i++)
 		op_open(t, f, i, draw_one_in(&t->rng, 6));
@@ -143,12 +148,16 @@ static void add_file(struct torture *t, u32 number)
 
 static void set_up(struct torture *t)
 {
+	outlive_begin(t);
 	if (engine_create(&t->engine_config, &t->engine))
 		torture_fail(t, "an engine cannot be made");
 	add_devices(t);
 	tenants_begin(t);
 	for (u32 i = 0; i < t->files; i++)
-		add_file(t, i);
+		add_store(t, i);
+	life_recover(t);
+	for (u32 i = 0; i < t->files; i++)
+		add_file(t, &t->file[i]);
 	for (u32 i = 0; i <= t->tasks; i++) {
 		t->task[i] = (struct ttask){
 			.t = t, .number = i, .next = life_next_op(t, i), .buf = malloc(t->op_bytes)
@@ -208,6 +217,8 @@ static void look_at_all(struct torture *t)
 
 static void take_down(struct torture *t)
 {
+	bool discards = draw_one_in(&t->rng, 4);
+
 	for (u32 i = 0; i < t->files; i++) {
 		for (u32 j = 0; j < t->tasks; j++) {
 			file_close(t->file[i].open[j][0]);
@@ -216,10 +227,11 @@ static void take_down(struct torture *t)
 		model_finish(&t->file[i].model);
 	}
 	watch_end(t);
-	if (draw_one_in(&t->rng, 4))
+	if (discards)
 		engine_discard(t->engine);
 	else if (engine_destroy(t->engine) && !t->lossy)
 		torture_fail(t, "the end of the engine says that data is lost");
+	outlive_end(t, !discards);
 	for (u32 i = 0; i < t->devices; i++)
 		device_destroy(t->disk[i].device);
 	for (u32 i = 0; i <= t->tasks; i++)
