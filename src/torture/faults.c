@@ -94,6 +94,7 @@ static int fault(void *ctx, const struct io *io)
 		if (!rule_holds(t, r, io, TORTURE_EIO | TORTURE_GONE))
 			continue;
 		t->injected++;
+		t->flushes_failed += io->op == IO_FLUSH;
 		if (io->op == IO_WRITE && t->engine_config.policy.errors == ERRORS_LINUX)
 			t->lossy = true;
 		if (r->kind == TORTURE_EIO && io->op != IO_FLUSH &&
@@ -205,9 +206,10 @@ void faults_do(struct torture *t, const struct op *op)
 	}
 }
 
-void faults_end(struct torture *t)
+void faults_end(struct torture *t, bool harmed)
 {
-	memset(t->rule, 0, sizeof(t->rule));
+	if (!harmed)
+		memset(t->rule, 0, sizeof(t->rule));
 	t->refuse_run = 0;
 	t->jitter_ns = 0;
 	t->power_in = 0;

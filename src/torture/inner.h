@@ -129,6 +129,8 @@ struct torture {
 	u64 jitter_ns;        /* answers are late by up to this much, all the time */
 	u64 late_ns;          /* until then I/Os are out that a fault has delayed */
 	u64 injected;         /* I/Os that failed */
+	u64 flushes_failed;   /* of them */
+	u64 shown;            /* bytes of a file of which its end said that they are lost */
 	bool lossy;           /* a write failed under errors=linux: bytes may be anything now */
 	u64 refused;          /* allocations */
 	u32 refuse_at;        /* the so-manieth from now on is the first to be refused ... */
@@ -168,7 +170,8 @@ static inline bool draw_one_in(struct rng *r, u64 n)
 /* faults.c */
 void faults_attach(struct torture *t, u32 device);
 void faults_do(struct torture *t, const struct op *op);
-void faults_end(struct torture *t);
+/* No more harm is done; with `harmed` what was made to fail goes on to. */
+void faults_end(struct torture *t, bool harmed);
 /* Looks at what the disks hold, as after a power loss and after a kill. */
 void faults_power(struct torture *t);
 /* The same for one file and one image, which is left in t->image. */

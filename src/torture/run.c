@@ -215,23 +215,76 @@ static void look_at_all(struct torture *t)
 	watch_audit(t);
 }
 
-static void take_down(struct torture *t)
+static void show_lost(void *ctx, u64 offset, const void *data, u64 length)
 {
-	bool discards = draw_one_in(&t->rng, 4);
+	struct tfile *f = ctx;
+	struct torture *t = container_of(f - f->number, struct torture, file[0]);
+	u64 start = model_tick(&f->model), good;
+
+	t->shown += length;
+	good = model_allows(&f->model, offset, data, length, start, false);
+	if (good < length && !t->lossy)
+		torture_fail(t, "byte %llu of file %u is lost as %02x, which nobody has left there",
+			     (unsigned long long)(offset + good), f->number,
+			     ((const u8 *)data)[good]);
+}
+
+/* What an end tells is lost has to be right, and be what a persistent arena keeps. */
+static void lose(void *ctx, struct inode *inode, u64 bytes, int error)
+{
+	struct torture *t = ctx;
+	struct tfile *f = t->file;
+
+	while (f->inode != inode)
+		f++;
+	if (!bytes || !error)
+		torture_fail(t, "%llu bytes of file %u are lost, with error %d",
+			     (unsigned long long)bytes, f->number, error);
+	t->shown = 0;
+	inode_show_unwritten(inode, show_lost, f);
+	if (!t->shown)
+		torture_fail(t, "%llu bytes of file %u are lost, none of them are shown",
+			     (unsigned long long)bytes, f->number);
+	if (!t->persist)
+		return;
+	faults_look(t, f, true);
+	outlive_look(t, f);
+}
+
+/* Whether all was written. */
+static bool end_engine(struct torture *t, bool harmed)
+{
+	struct engine_losses losses = { .lost = lose, .ctx = t };
+	u64 flushes = t->flushes_failed;
+	int rc = engine_destroy_telling(t->engine, &losses);
+
+	if (rc && !harmed && !t->lossy)
+		torture_fail(t, "the end of the engine says that data is lost");
+	if (rc && !losses.files && flushes == t->flushes_failed && !t->lossy)
+		torture_fail(t, "the end of the engine gives %d, and no loss", rc);
+	if (!rc && losses.files)
+		torture_fail(t, "the end of the engine tells of losses, and gives 0");
+	return !losses.files;
+}
+
+static void take_down(struct torture *t, bool harmed)
+{
+	bool discards = !harmed && draw_one_in(&t->rng, 4), written = false;
 
 	for (u32 i = 0; i < t->files; i++) {
 		for (u32 j = 0; j < t->tasks; j++) {
 			file_close(t->file[i].open[j][0]);
 			file_close(t->file[i].open[j][1]);
 		}
-		model_finish(&t->file[i].model);
 	}
 	watch_end(t);
 	if (discards)
 		engine_discard(t->engine);
-	else if (engine_destroy(t->engine) && !t->lossy)
-		torture_fail(t, "the end of the engine says that data is lost");
-	outlive_end(t, !discards);
+	else
+		written = end_engine(t, harmed);
+	outlive_end(t, written);
+	for (u32 i = 0; i < t->files; i++)
+		model_finish(&t->file[i].model);
 	for (u32 i = 0; i < t->devices; i++)
 		device_destroy(t->disk[i].device);
 	for (u32 i = 0; i <= t->tasks; i++)
@@ -241,7 +294,7 @@ static void take_down(struct torture *t)
 static void first_task(void *arg)
 {
 	struct torture *t = arg;
-	bool looks = rng_below(&t->rng, 8);
+	bool looks = rng_below(&t->rng, 8), harmed = draw_one_in(&t->rng, 8);
 
 	set_up(t);
 	for (u32 i = 0; i <= t->tasks; i++) {
@@ -252,13 +305,14 @@ static void first_task(void *arg)
 	}
 	for (u32 i = 0; i <= t->tasks; i++)
 		world_join(t->task[i].task);
-	faults_end(t);
-	snprintf(t->report->doing, sizeof(t->report->doing), "the end, with all harm undone");
+	faults_end(t, harmed);
+	snprintf(t->report->doing, sizeof(t->report->doing), "the end, with all harm %s",
+		 harmed ? "done" : "undone");
 	for (u32 i = 0; i < t->files; i++)
 		op_check_size(t, &t->file[i]);
-	if (looks)
+	if (looks && !harmed)
 		look_at_all(t);
-	take_down(t);
+	take_down(t, harmed);
 }
 
 static u8 *random_bytes(u64 seed)
