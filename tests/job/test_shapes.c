@@ -234,12 +234,37 @@ static void ios_are_counted(void **state)
 	assert_string_equal(io(HEAD "rw=write\nsize=4k\nnumber_ios=5\n"), "w f 0+4096");
 }
 
+/* Where clones begin in a file of a million bytes. */
+static const char *of_a_million(const char *options)
+{
+	static char copy[1024];
+	struct job_results r;
+	char text[512];
+	struct fake k;
+
+	snprintf(text, sizeof(text), HEAD "rw=read\nnumber_ios=1\n%s", options);
+	fake_init(&k);
+	fake_file(&k, "f", 1000000);
+	fake_run(&k, text, &r);
+	snprintf(copy, sizeof(copy), "%s", fake_trace(&k, "r"));
+	job_results_finish(&r);
+	fake_finish(&k);
+	return copy;
+}
+
 static void clones_begin_further_on(void **state)
 {
 	(void)state;
 	assert_string_equal(
 		io(HEAD "rw=write\nsize=4k\noffset=8k\noffset_increment=16k\nnumjobs=3\n"),
 		"w f 8192+4096; w f 24576+4096; w f 40960+4096");
+	/* shares are added up and then rounded, to blocks or as told; these are fio's places */
+	assert_string_equal(of_a_million("offset=4k\noffset_increment=5%\nnumjobs=3\n"),
+			    "r f 4096+4096; r f 57344+4096; r f 106496+4096");
+	assert_string_equal(of_a_million("offset=10%\noffset_align=512\noffset_increment=5k\n"
+					 "numjobs=2\n"),
+			    "r f 100352+4096; r f 105472+4096");
+	assert_string_equal(of_a_million("offset=5000\noffset_align=4k\n"), "r f 5000+4096");
 }
 
 /* 8k of each 16k, twice; then on, 24k further. */
