@@ -436,10 +436,8 @@ int path_table_destroy(struct path_table *t, struct engine_losses *losses)
 
 		if (!rc)
 			continue;
+		rc = inode_end(e->inode, rc, losses);
 		error = error ? error : rc;
-		if (losses)
-			losses->error = losses->error ? losses->error : rc;
-		inode_tell_loss(e->inode, losses);
 		discard(e);
 	}
 	mutex_unlock(&t->lock);
