@@ -242,6 +242,7 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 {
 	struct mount *m = calloc(1, sizeof(*m));
 	sigset_t set;
+	u64 limit;
 	int rc;
 
 	if (!m) {
@@ -259,13 +260,16 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	list_init(&m->root.lingering);
 	signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	m->nodes_max = raise_limit() / 16 * 3; /* the table of paths takes up to three quarters */
-	rights_drop(m);                        /* before there are other threads */
+	limit = raise_limit();
+	m->nodes_max = limit / 16 * 6; /* which may become a quarter more */
+	rights_drop(m);                /* before there are other threads */
 	rc = find_mountpoint(m, c->mountpoint, e);
 	if (!rc)
 		rc = open_source(m, c->source, e);
 	if (!rc)
 		rc = make_cache(m, c, e);
+	if (!rc)
+		path_table_narrow(m->cache->paths, limit / 16 * 7 / PATH_FDS_AN_INODE);
 	if (!rc)
 		rc = mount_it(m, c, e);
 	if (!rc)

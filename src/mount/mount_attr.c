@@ -142,7 +142,7 @@ static int set_attr(fuse_req_t req, struct node *n, const struct stat *attr, int
 	}
 	/* else the write-out of a daemon that is not root would take them away again */
 	if (to_set & FUSE_SET_ATTR_MODE && attr->st_mode & (S_ISUID | S_ISGID) && !m->root_user)
-		file_write_out(m, n);
+		file_write_out(m, n, true);
 	change_begin(n, &before);
 	if (!rc && to_set & SETS_OWNER)
 		rc = set_owner(n, attr, to_set);
@@ -303,7 +303,7 @@ void attr_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const ch
 	int rc;
 
 	if (!strcmp(name, "security.capability")) /* which writing takes away, ours too */
-		file_write_out(mount_of(req), n);
+		file_write_out(mount_of(req), n, true);
 	change_begin(n, &before);
 	rc = result(setxattr(proc_path(path, n->fd), name, value, size, flags & ~XATTR_KILLS_SGID));
 	if (!rc && flags & XATTR_KILLS_SGID)

@@ -341,7 +341,7 @@ void file_op_fsync(fuse_req_t req, fuse_ino_t number, int data_only, struct fuse
 	reply_result(req, file_fsync(handle_of(fi)->file, data_only));
 }
 
-void file_write_out(struct mount *m, struct node *n)
+void file_write_out(struct mount *m, struct node *n, bool wait)
 {
 	struct stat key = { .st_dev = n->dev, .st_ino = n->ino, .st_mode = n->kind };
 	struct handle *h;
@@ -351,7 +351,7 @@ void file_write_out(struct mount *m, struct node *n)
 	if (!S_ISREG(n->kind) || !path_size(m->cache->paths, &key, &size) ||
 	    node_open(m, n, O_RDONLY, &kept, &h))
 		return;
-	file_sync_range(h->file, 0, 0, FILE_WRITE | FILE_WAIT_AFTER);
+	file_sync_range(h->file, 0, 0, FILE_WRITE | (wait ? FILE_WAIT_AFTER : 0));
 	handle_close(m, h);
 }
 

@@ -245,8 +245,8 @@ void file_op_lseek(fuse_req_t req, fuse_ino_t number, off_t offset, int whence,
 		   struct fuse_file_info *fi);
 /* Sets the size of a file that is open as `h`, or of none (NULL). */
 int file_set_size(struct mount *m, struct node *n, struct handle *h, u64 size);
-/* Writes the data of a file. An error is told to who syncs it. */
-void file_write_out(struct mount *m, struct node *n);
+/* Has the data of a file written; `wait`: until it is. An error is told to who syncs it. */
+void file_write_out(struct mount *m, struct node *n, bool wait);
 /* Closes what is still open: nobody will. */
 void handles_close(struct mount *m);
 

@@ -19,8 +19,9 @@
  *
  * The kernel forgets only what it needs the memory of, and we may have fewer descriptors than it
  * has memory. So when there are many, a task of its own goes around the table and asks the kernel
- * to drop names; what is not in use is forgotten then. It must be a task of its own, since the
- * kernel takes the lock of the folder, which the request that we serve may hold.
+ * to drop names; what is not in use is forgotten then, and what lingers is written, so that it
+ * can go. It must be a task of its own, since the kernel takes the lock of the folder, which the
+ * request that we serve may hold.
  */
 #include "mount/mount_inner.h"
 #include <fcntl.h>
@@ -350,6 +351,27 @@ static u32 some_names(struct mount *m, struct name names[TRIM_BATCH])
 	return count;
 }
 
+/* Has what lingers written, so that it can go. Takes the lock. */
+static void write_lingering(struct mount *m)
+{
+	struct node *held[TRIM_BATCH];
+	u32 count = 0;
+
+	mutex_lock(&m->lock);
+	while (count < TRIM_BATCH && !list_empty(&m->lingering)) {
+		struct node *n = list_entry(m->lingering.next, struct node, lingering);
+
+		list_del(&n->lingering);
+		n->lookups++;
+		held[count++] = n;
+	}
+	mutex_unlock(&m->lock);
+	for (u32 i = 0; i < count; i++)
+		file_write_out(m, held[i], false);
+	for (u32 i = 0; i < count; i++)
+		node_forget(m, held[i], 1);
+}
+
 void nodes_trim(void *mount)
 {
 	struct mount *m = mount;
@@ -367,6 +389,7 @@ void nodes_trim(void *mount)
 		for (u32 i = 0; i < count; i++)
 			fuse_lowlevel_notify_inval_entry(m->session, names[i].folder, names[i].text,
 							 strlen(names[i].text));
+		write_lingering(m);
 		world_sleep_until(world_now() + TRIM_NS);
 		mutex_lock(&m->lock);
 	}
