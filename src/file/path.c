@@ -223,7 +223,8 @@ static void settle(struct entry *e)
 
 	if (has_changed(e))
 		return; /* the next open will see it */
-	if (e->writable && !e->key.block && inode->reserved > size) {
+	if (e->writable && !e->key.block && inode->reserved > size &&
+	    !store_keeps_room(inode->m.store)) {
 		rwsem_lock(&inode->lock);
 		if (!store_truncate(inode->m.store, size))
 			inode->reserved = size;

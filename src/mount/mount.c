@@ -137,6 +137,7 @@ static int open_source(struct mount *m, const char *source, struct err *e)
 				 .ctime_ns = TIME_OF_SOURCE };
 	if (m->root.fd < 0 || fstatvfs(m->root.fd, &fs))
 		return -errno;
+	m->source_flags = fs.f_flag;
 	m->no_atime = fs.f_flag & (ST_NOATIME | ST_RDONLY);
 	m->strict_atime = !(fs.f_flag & (ST_NOATIME | ST_RELATIME));
 	return 0;
@@ -173,16 +174,28 @@ static void listen(enum fuse_log_level level, const char *format, va_list args)
 	err_set(&said, NULL, 0, "%s", text);
 }
 
+/* What nobody may do on the source, as options. */
+static void as_the_source(const struct mount *m, char out[64])
+{
+	unsigned long flags = m->source_flags;
+
+	snprintf(out, 64, "%s%s%s%s%s", flags & ST_RDONLY ? ",ro" : "",
+		 flags & ST_NOSUID ? ",nosuid" : "", flags & ST_NODEV ? ",nodev" : "",
+		 flags & ST_NOEXEC ? ",noexec" : "", flags & ST_SYNCHRONOUS ? ",sync" : "");
+}
+
 static int mount_it(struct mount *m, const struct mount_config *c, struct err *e)
 {
-	char options[1024];
+	char options[1024], limits[64];
 	char *words[] = { (char *)"sluice", (char *)"-o", options, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(3, words);
+	int n;
+
+	as_the_source(m, limits);
 	/* others than root may not say allow_other unless fuse.conf allows it, nor dev and suid */
-	int n = snprintf(options, sizeof(options),
-			 "%sdefault_permissions,subtype=sluice%s%s,fsname=",
-			 m->root_user ? "dev,suid,allow_other," : "", *c->fuse_options ? "," : "",
-			 c->fuse_options);
+	n = snprintf(options, sizeof(options), "%sdefault_permissions,subtype=sluice%s%s%s,fsname=",
+		     m->root_user ? "dev,suid,allow_other," : "", *c->fuse_options ? "," : "",
+		     c->fuse_options, limits);
 
 	/* a comma in a name would begin another option */
 	for (const char *s = c->source; *s && n < (int)sizeof(options) - 2; s++) {

@@ -84,7 +84,6 @@ static int handle_open(struct mount *m, struct node *n, int fd, int flags, bool 
 		return -ENOMEM;
 	}
 	h->node = n;
-	h->no_atime = flags & O_NOATIME;
 	rc = open_in_table(m, n, fd, flags, kept, &h->file);
 	if (rc) {
 		free(h);
@@ -146,7 +145,7 @@ void file_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	}
 	reply.fh = (uintptr_t)h;
 	reply.open_flags = reply_flags(m, fi->flags, kept);
-	if (reply.open_flags & FOPEN_KEEP_CACHE && !writes(fi->flags))
+	if (reply.open_flags & FOPEN_KEEP_CACHE && !writes(fi->flags) && !(fi->flags & O_NOATIME))
 		node_accessed(m, h->node, h); /* the kernel may have what will be read */
 	if (fuse_reply_iov(req, &v, 1))
 		handle_close(m, h);
@@ -304,7 +303,8 @@ void file_op_read(fuse_req_t req, fuse_ino_t number, size_t length, off_t offset
 	struct file *f = h->file;
 
 	(void)number;
-	node_accessed(mount_of(req), h->node, h);
+	if (!(fi->flags & O_NOATIME)) /* which fcntl(2) can change */
+		node_accessed(mount_of(req), h->node, h);
 	if (length <= READ_COPIED || !reply_lent(req, f, length, (u64)offset))
 		reply_copied(req, f, length, (u64)offset);
 }
@@ -328,7 +328,7 @@ void file_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t l
 	n = safe ? file_pwritev(h->file, &v, 1, (u64)offset, FILE_IO_DSYNC)
 		 : file_pwrite(h->file, data, length, (u64)offset);
 	if (n > 0)
-		node_modified(h->node);
+		node_modified(mount_of(req), h->node);
 	if (n < 0)
 		reply_result(req, (int)n);
 	else
@@ -393,7 +393,7 @@ void file_op_fallocate(fuse_req_t req, fuse_ino_t number, int mode, off_t offset
 	if (!(mode & ~known))
 		rc = file_fallocate(h->file, allocate_flags(mode), (u64)offset, (u64)length);
 	if (!rc)
-		node_modified(h->node);
+		node_modified(mount_of(req), h->node);
 	reply_result(req, rc);
 }
 
