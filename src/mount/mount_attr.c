@@ -134,7 +134,9 @@ static int set_attr(fuse_req_t req, struct node *n, const struct stat *attr, int
 	int rc = 0;
 
 	if (to_set & FUSE_SET_ATTR_SIZE) {
+		acting_begin(req, n, h, false);
 		rc = file_set_size(m, n, h, (u64)attr->st_size);
+		acting_end(m);
 		if (!rc)
 			attr_drop_privileges(req, n);
 		if (!rc)
