@@ -63,9 +63,10 @@ struct handle {
 
 /* Whose calls are. */
 struct acting {
-	_Atomic bool any;  /* there are rules */
-	struct rwsem lock; /* protects the rest; held for a look, never over I/O but of /proc */
-	u32 generation;    /* of the rules: 1, 2, ... */
+	_Atomic bool any;      /* there are rules */
+	struct mutex changing; /* one change at a time; taken before the lock */
+	struct rwsem lock;     /* protects the rest; held for a look, never over I/O but of /proc */
+	u32 generation;        /* of the rules: 1, 2, ... */
 	struct rules rules;
 	struct tenant *tenant[RULES_TENANTS_MAX]; /* in the order of the rules' */
 };
@@ -276,6 +277,11 @@ int acting_check(const struct rules *r, struct err *e);
 /* Takes the rules, and makes their tenants. 0 or a negative errno with `e` set. */
 int acting_open(struct mount *m, struct rules *r, struct err *e);
 void acting_free(struct acting *a);
+/*
+ * Sets one of the root's attributes that say who is a tenant: true, with *rc the answer; false: it
+ * is another one.
+ */
+bool acting_set(fuse_req_t req, const char *name, const char *value, size_t size, int *rc);
 /* A file was opened for writing. */
 void acting_opened(fuse_req_t req, struct handle *h);
 /*

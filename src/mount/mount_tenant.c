@@ -217,8 +217,114 @@ int acting_open(struct mount *m, struct rules *r, struct err *e)
 	return 0;
 }
 
+/* --- changes */
+
+/* What the rules will be after a change; and who is to be made, or to go. */
+struct change {
+	struct rules rules;
+	struct tenant *tenant[RULES_TENANTS_MAX];
+};
+
+/* Makes those that are new, and changes the figures of those that have others now. */
+static int provide_changed(struct mount *m, struct change *c)
+{
+	const struct acting *a = &m->acting;
+	u32 i = 0;
+	int rc = 0;
+
+	for (; i < c->rules.tenants && !rc; i++) {
+		const struct rules_tenant *new = &c->rules.tenant[i], *old = &a->rules.tenant[i];
+
+		c->tenant[i] = a->tenant[i];
+		if (i >= a->rules.tenants ||
+		    memcmp(&new->settings, &old->settings, sizeof(new->settings)) != 0)
+			rc = provide(m, new, &c->tenant[i], NULL);
+	}
+	if (rc) /* those after the old ones are new, but for the one that failed */
+		while (--i > a->rules.tenants)
+			engine_close_tenant(m->cache->engine, c->tenant[i - 1]);
+	return rc;
+}
+
+static int tenants_change(struct mount *m, struct change *c, const char *list)
+{
+	int rc = rules_read_list(&c->rules, list, NULL);
+
+	rc = rc ? rc : acting_check(&c->rules, NULL);
+	return rc ? rc : provide_changed(m, c);
+}
+
+/* *gone: who is to be closed when nobody is found to be it any more. */
+static int tenants_close(struct mount *m, struct change *c, const char *name, struct tenant **gone)
+{
+	int at = rules_tenant(&c->rules, name);
+
+	if (at < 0)
+		return -ENOENT;
+	memcpy(c->tenant, m->acting.tenant, sizeof(c->tenant));
+	*gone = c->tenant[at];
+	rules_remove(&c->rules, (u32)at);
+	memmove(c->tenant + at, c->tenant + at + 1,
+		(c->rules.tenants - (u32)at) * sizeof(c->tenant[0]));
+	return 0;
+}
+
+/* Puts what is new in place of what is, which is `c` after that. */
+static void exchange(struct acting *a, struct change *c)
+{
+	struct rules old = a->rules;
+
+	rwsem_lock(&a->lock);
+	a->rules = c->rules;
+	memcpy(a->tenant, c->tenant, sizeof(a->tenant));
+	a->generation++;
+	atomic_store(&a->any, a->rules.count > 0);
+	rwsem_unlock(&a->lock);
+	c->rules = old;
+}
+
+static int change(struct mount *m, const char *text, bool close)
+{
+	struct change *c = calloc(1, sizeof(*c));
+	struct tenant *gone = NULL;
+	int rc = -ENOMEM;
+
+	if (!c)
+		return rc;
+	mutex_lock(&m->acting.changing);
+	rc = rules_copy(&c->rules, &m->acting.rules);
+	if (!rc)
+		rc = close ? tenants_close(m, c, text, &gone) : tenants_change(m, c, text);
+	if (!rc)
+		exchange(&m->acting, c);
+	if (gone)
+		engine_close_tenant(m->cache->engine, gone);
+	mutex_unlock(&m->acting.changing);
+	rules_free(&c->rules);
+	free(c);
+	return rc;
+}
+
+bool acting_set(fuse_req_t req, const char *name, const char *value, size_t size, int *rc)
+{
+	bool close = !strcmp(name, MOUNT_END_NAME);
+	uid_t uid = fuse_req_ctx(req)->uid;
+	char *text;
+
+	if (!close && strcmp(name, MOUNT_TENANTS_NAME) != 0)
+		return false;
+	*rc = -EPERM;
+	if (uid && uid != geteuid())
+		return true;
+	text = strndup(value, size);
+	*rc = text ? change(mount_of(req), text, close) : -ENOMEM;
+	free(text);
+	return true;
+}
+
 void acting_init(struct acting *a)
 {
+	mutex_init(&a->changing, RANK_NONE);
 	rwsem_init(&a->lock, RANK_NONE);
 }
 

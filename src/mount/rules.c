@@ -177,6 +177,18 @@ int rules_read(struct rules *r, const char *setting, struct err *e)
 	return rc;
 }
 
+int rules_read_list(struct rules *r, const char *list, struct err *e)
+{
+	char *words = strdup(list), *rest = words, *word;
+	int rc = words ? 0 : no_memory(e);
+
+	while (!rc && (word = strsep(&rest, ",")))
+		if (*word)
+			rc = rules_is_setting(word) ? rules_read(r, word, e) : refuse_name(word, e);
+	free(words);
+	return rc;
+}
+
 int rules_check(const struct rules *r, struct err *e)
 {
 	u64 ruled = 0;

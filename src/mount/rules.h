@@ -47,6 +47,8 @@ struct rules {
 bool rules_is_setting(const char *setting);
 /* Takes one in. 0, or a negative errno with `e` set. */
 int rules_read(struct rules *r, const char *setting, struct err *e);
+/* The same of a list with commas. */
+int rules_read_list(struct rules *r, const char *list, struct err *e);
 /* Whether each tenant has a rule: 0 or -EINVAL. */
 int rules_check(const struct rules *r, struct err *e);
 /* The index of a tenant, or -1. */

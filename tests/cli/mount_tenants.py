@@ -2,9 +2,11 @@
 """Tenants of a mount: whose a call is, by cgroup, user and path; that a noisy one waits and a quiet
 one does not; and what is said of them."""
 import contextlib
+import errno
 import json
 import mmap
 import os
+import signal
 import tempfile
 import time
 
@@ -54,6 +56,11 @@ def stat(r):
 def dirtied(r):
     """KiB that each tenant has made dirty."""
     return {t['name']: t['dirtied_bytes'] // KIB for t in stat(r)['tenants']}
+
+
+def change(r, *words):
+    done = sluice('tenants', *words, r.mount)
+    equal((done.status, done.out, done.err), (0, '', ''))
 
 
 @contextlib.contextmanager
@@ -233,7 +240,111 @@ def test_a_mount_without_tenants_says_nothing_of_them():
         equal('tenant' in sluice('stat', r.mount).out, False)
 
 
+# --- changes
+
+def test_a_tenant_that_comes_and_goes():
+    with rig() as r:
+        for name in 'ab':
+            os.mkdir(os.path.join(r.source, name))
+        child = r.serve(LAZY)
+        equal(sluice('tenants', r.mount).out, 'no tenants\n')
+        fd = os.open(os.path.join(r.mount, 'a/f'), os.O_WRONLY | os.O_CREAT)
+        os.pwrite(fd, b'x' * 4096, 0)
+        change(r, '-o', 'tenant.a.path=/a,tenant.a.dirty_bytes=8M', '-o', 'tenant.b.path=/b')
+        os.pwrite(fd, b'x' * 8192, 64 * KIB)  # the file was open before there were rules
+        equal(dirtied(r), {'a': 8, 'b': 0})
+        contains(sluice('tenants', r.mount).out, '\n  a ')
+        # other figures and another rule, of one that there is
+        change(r, '-o', 'tenant.a.dirty_bytes=16M,tenant.a.path=/b/c')
+        equal([t['dirty_thresh_bytes'] for t in stat(r)['tenants']][0], 16 * MIB)
+        write(os.path.join(r.mount, 'b/c'), 4 * KIB)
+        equal(dirtied(r), {'a': 8, 'b': 4})  # the first rule counts, and that is b's
+        # it goes, and what it has dirty is written in its time
+        change(r, '--close', 'a')
+        os.pwrite(fd, b'x' * 8192, 128 * KIB)
+        os.close(fd)
+        equal(dirtied(r), {'b': 4})
+        change(r, '-o', 'tenant.a.path=/a')
+        write(os.path.join(r.mount, 'a/f'), 16 * KIB, MIB)
+        equal(dirtied(r), {'a': 16, 'b': 4})
+        change(r, '--close', 'a', '--close', 'b')
+        equal(sluice('tenants', r.mount).out, 'no tenants\n')
+        equal(sluice('sync', '-q', r.mount).status, 0)
+        with open(os.path.join(r.source, 'a/f'), 'rb') as f:
+            content = f.read()
+        equal((len(content), content.count(b'x')), (MIB + 16 * KIB, 36 * KIB))
+        sh('umount', r.mount)
+        ends(child)
+
+
+def test_tenants_go_while_they_are_throttled():
+    with rig() as r:
+        child = r.serve('memory=64M,dirty_ratio=40')
+        write(os.path.join(r.mount, 'f'), 4096)
+        writer = os.fork()
+        if not writer:
+            while True:
+                write(os.path.join(r.mount, 'f'), 8 * MIB)
+        try:
+            for _ in range(20):
+                change(r, '-o', 'tenant.t.dirty_bytes=1M,tenant.t.path=/')
+                time.sleep(0.02)
+                change(r, '--close', 't')
+            equal(os.waitpid(writer, os.WNOHANG), (0, 0))
+        finally:
+            os.kill(writer, signal.SIGKILL)
+            os.waitpid(writer, 0)
+        equal(stat(r)['tenants'], [])
+        sh('umount', r.mount)
+        ends(child)
+        equal(os.path.getsize(os.path.join(r.source, 'f')), 8 * MIB)
+
+
+def test_only_root_changes_them():
+    with rig() as r:
+        os.chmod(r.source, 0o777)
+        os.chmod(r.folder, 0o755)
+        r.serve(LAZY)
+
+        def tries():
+            try:
+                os.setxattr(r.mount, 'user.sluice.tenants', b'tenant.a.uid=0')
+            except PermissionError:
+                return
+            raise AssertionError('it was allowed to')
+        as_user(12345, tries)
+        for name, value, error in (
+                ('user.sluice.tenants', b'tenant.a.floor=1M', errno.EINVAL),
+                ('user.sluice.tenants', b'memory=1G', errno.EINVAL),
+                ('user.sluice.tenants.close', b'a', errno.ENOENT)):
+            try:
+                os.setxattr(r.mount, name, value)
+                raise AssertionError(name)
+            except OSError as found:
+                equal(found.errno, error)
+        equal(stat(r)['tenants'], [])
+        equal(os.listxattr(r.source), [])
+
+
 # --- what is refused
+
+def test_changes_that_make_no_sense_are_refused():
+    with rig() as r:
+        r.serve(LAZY + ',tenant.a.path=/a')
+        for words, complaint in (
+                (('--close', 'b'), '%s: has no tenant "b"' % r.mount),
+                (('-o', 'tenant.b.floor=1M'), 'nobody is tenant "b": tenant.b.cgroup=/PATH, '
+                 '.uid=USER or .path=/PATH is needed'),
+                (('-o', 'memory=1G'), '"memory=1G": tenant.NAME.KEY=VALUE is needed, with a NAME '
+                 'of 1 to 31 letters, digits, "-" and "_"'),
+                (('-o', 'tenant.a.uid=x-y'), 'tenant.a.uid cannot be "x-y", only a user of this '
+                 'machine, by number or name')):
+            refused(('tenants', *words, r.mount), 'sluice tenants: ' + complaint)
+        change(r, '-o', 'tenant.a.floor=1M')  # it has a rule
+    with tempfile.TemporaryDirectory() as folder:
+        refused(('tenants', folder), 'sluice tenants: %s: is not where a sluice mount is' % folder,
+                status=1)
+
 
 def test_rules_that_make_no_sense_are_refused():
     need_mounts()
