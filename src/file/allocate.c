@@ -146,8 +146,12 @@ static int allocate_locked(struct inode *inode, unsigned mode, u64 offset, u64 e
 		rc = punch(inode, offset, end);
 	if (!rc)
 		rc = make_room(inode, offset, end);
-	if (!rc && !(mode & FILE_KEEP_SIZE) && end > size_now(inode))
-		rc = inode_resize(inode, end);
+	if (!rc && end > size_now(inode)) {
+		if (mode & FILE_KEEP_SIZE)
+			store_keep_room(inode->m.store);
+		else
+			rc = inode_resize(inode, end);
+	}
 	return rc;
 }
 
