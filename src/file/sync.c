@@ -154,7 +154,7 @@ int engine_sync_progress(struct engine *e, int (*progress)(void *ctx, u64 pages)
 	s->engine = e;
 	completion_init(&s->done);
 	list_init(&s->link);
-	s->task = world_spawn("sync", run_syncer, s);
+	s->task = world_spawn_in(e->all.world, "sync", run_syncer, s);
 	if (!s->task) {
 		free(s);
 		return -ENOMEM;

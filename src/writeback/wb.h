@@ -80,6 +80,7 @@ struct writeback {
 	const struct fs *fs;
 	struct policy policy; /* as the file system takes it */
 	struct vm_knobs vm;
+	struct world *world;   /* immutable: of its tasks, whosever call makes them */
 	struct wb *wb[WB_MAX]; /* set before use */
 	_Atomic u32 count;
 	struct wb *_Atomic first_wb; /* those of tenants too, by their next_wb */
