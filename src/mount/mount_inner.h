@@ -52,7 +52,6 @@ struct handle {
 	struct node *node;
 	struct list_node link;    /* of mount.handles, under mount.lock */
 	_Atomic u32 seen_changes; /* of the node when the handle last read from it, and 1 */
-	bool no_atime;
 	/* rules that the path meets, and of which generation they are: see mount_tenant.c */
 	_Atomic u64 met;
 	_Atomic u32 generation;
@@ -86,7 +85,9 @@ struct mount {
 	struct farewell farewell;
 	u64 init_unique;
 	bool drops_privileges, maps_direct, extends_setxattr;
-	bool no_atime, strict_atime; /* as the source has been mounted; immutable */
+	bool no_atime, strict_atime; /* as the source has been mounted; immutable, as is the next */
+	unsigned long source_flags;  /* ST_RDONLY, ... */
+	_Atomic s64 clock_ns; /* the latest ctime that the source has told: see mount_inode.c */
 	_Atomic bool
 		left; /* it was unmounted, but the session did not end: libfuse would complain */
 	struct mutex lock; /* protects the nodes and the lists; not held over I/O of data */
@@ -139,12 +140,19 @@ int node_get(struct mount *m, int fd, struct node **out, struct stat *st);
 struct node *node_find(struct mount *m, const struct stat *st);
 void node_forget(struct mount *m, struct node *n, u64 lookups);
 /* Data was accepted: the times move. */
-void node_modified(struct node *n);
-/* An attribute was set: ctime moves, if it is ours. */
-void node_changed(struct node *n);
+void node_modified(struct mount *m, struct node *n);
+/* An attribute was set: ctime moves, if it is ours, to the source's `after` it, or NULL. */
+void node_changed(struct mount *m, struct node *n, const struct stat *after);
 /* Data was read, by the handle if it is not NULL: atime moves, if the source has it move. */
 void node_accessed(struct mount *m, struct node *n, struct handle *h);
-void node_set_mtime(struct node *n, const struct timespec *t);
+/* The source was given an mtime, and may have made another one of it. */
+void node_mtime_set(struct node *n);
+/* Whether nanoseconds since 1970 do not fit into a word: before 1678, or after 2262. */
+static inline bool time_is_far(const struct timespec *t)
+{
+	return t->tv_sec <= INT64_MIN / (s64)NSEC_PER_SEC ||
+	       t->tv_sec >= INT64_MAX / (s64)NSEC_PER_SEC;
+}
 /* Gives the source the times of what is written by now. */
 void nodes_settle(struct mount *m, bool all);
 /* A task that keeps the number of nodes down, until nodes_end(). */
@@ -264,8 +272,8 @@ void file_op_lseek(fuse_req_t req, fuse_ino_t number, off_t offset, int whence,
 		   struct fuse_file_info *fi);
 /* Sets the size of a file that is open as `h`, or of none (NULL). */
 int file_set_size(struct mount *m, struct node *n, struct handle *h, u64 size);
-/* Writes the data of a file. An error is told to who syncs it. */
-void file_write_out(struct mount *m, struct node *n);
+/* Has the data of a file written; `wait`: until it is. An error is told to who syncs it. */
+void file_write_out(struct mount *m, struct node *n, bool wait);
 /* Closes what is still open: nobody will. */
 void handles_close(struct mount *m);
 

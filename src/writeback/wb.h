@@ -230,7 +230,7 @@ struct inode {
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
 	_Atomic u64 limit;         /* nothing may be written past it, as far as is known; bytes */
-	bool littered;             /* a write that failed may have left bytes past the size on the
+	_Atomic bool littered;     /* a write that failed may have left bytes past the size on the
 				    * device; under the lock, held alone */
 	_Atomic bool sparse;       /* there may be holes below `reserved`, whose room has to be
 				    * asked for; under the lock */
