@@ -87,7 +87,7 @@ static int set_times(struct mount *m, struct node *n, const struct stat *attr, i
 
 	/* one that the node cannot keep is the source's at once, and no write-out may move it */
 	if (to_set & FUSE_SET_ATTR_MTIME && time_is_far(&attr->st_mtim))
-		file_write_out(m, n);
+		file_write_out(m, n, true);
 	if (utimensat(n->fd, "", times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
 		return -errno;
 	if (times[0].tv_nsec != UTIME_OMIT)
