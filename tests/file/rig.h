@@ -215,6 +215,13 @@ static inline void rig_drop(struct file *f)
 	inode_destroy(inode);
 }
 
+/* The end of most tests: of the file, and then of the rig. */
+static inline void rig_end(struct rig *r, struct file *f)
+{
+	rig_drop(f);
+	rig_close(r);
+}
+
 /* The order of the cached folio at a page, or -1. */
 static inline int rig_order(const struct file *f, u64 page)
 {

@@ -55,8 +55,7 @@ RIG_TEST(test_keep_dirties_the_folio_whole)
 	assert_int_equal(stats(r).dirty, 64);
 	assert_int_equal(stats(r).debt, 1);
 	assert_int_equal(stats(r).charged, 64);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Non-uniform, down to the write's order, around the written page; the rest stays large. */
@@ -77,8 +76,7 @@ RIG_TEST(test_split_leaves_buddy_pieces)
 	rig_expect_bytes(f, at(5), 4 * KIB, 2);
 	rig_expect_bytes(f, at(6), 232 * KIB, 1);
 	assert_int_equal(r->logged, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A write in the sibling finds a folio of order 1: 2 pages are charged (12, at the end). */
@@ -95,8 +93,7 @@ RIG_TEST(test_split_and_a_second_write)
 	rig_expect_orders(f, FOLIO, 0, 0, 1, 0, 0, 1, 3, 4, 5);
 	assert_int_equal(stats(r).dirty, 4);
 	assert_int_equal(stats(r).folios_split, 2);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* The trigger is four times the write, and its order that of the write. */
@@ -127,8 +124,7 @@ RIG_TEST(test_split_triggers_at_four_times)
 			assert_int_equal(rig_order(f, page), cases[i].pieces[k]);
 			page += 1ull << cases[i].pieces[k];
 		}
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -141,8 +137,7 @@ RIG_TEST(test_the_length_is_the_steps)
 	rig_write(f, at(60), 32 * KIB, 2); /* 16 KiB in the folio, 32 KiB in the step: 8 pages */
 	rig_expect_orders(f, FOLIO, 5, 4, 3, 3);
 	assert_int_equal(stats(r).dirty, 8 + 4);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* After `spoil` neither remedy touches the folio. */
@@ -160,8 +155,7 @@ static void expect_whole(void (*spoil)(struct rig *, struct file *))
 		rig_expect_orders(f, FOLIO, 6);
 		assert_int_equal(f->inode->m.pages, 64);
 		assert_int_equal(stats(r).folios_split + stats(r).folios_evicted, 0);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -207,8 +201,7 @@ RIG_TEST(test_partly_valid_folios_are_left_whole)
 		rig_write(f, at(5), 4 * KIB, 2);
 		rig_expect_orders(f, FOLIO, 6);
 		assert_int_equal(stats(r).dirty, 64);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -226,8 +219,7 @@ RIG_TEST(test_a_failed_split_or_evict_dirties_the_folio)
 		rig_expect_orders(f, FOLIO, 6);
 		assert_int_equal(stats(r).dirty, 64);
 		folio_unpin(f->inode->m.cache, held);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -243,8 +235,7 @@ RIG_TEST(test_evict_makes_a_folio_of_the_writes_size)
 	assert_int_equal(stats(r).dirty, 1);
 	assert_int_equal(stats(r).folios_evicted, 1);
 	assert_int_equal(stats(r).charged, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_evict_and_an_unaligned_write_read_the_block_back)
@@ -258,8 +249,7 @@ RIG_TEST(test_evict_and_an_unaligned_write_read_the_block_back)
 	rig_expect_bytes(f, at(5), 10, 1);
 	rig_expect_bytes(f, at(5) + 10, 100, 2);
 	rig_expect_bytes(f, at(5) + 110, 3986, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_evict_triggers_at_four_times)
@@ -276,8 +266,7 @@ RIG_TEST(test_evict_triggers_at_four_times)
 	assert_int_equal(f->inode->m.pages, 16);
 	assert_int_equal(rig_order(f, FOLIO + 16), 4);
 	assert_int_equal(stats(r).folios_evicted, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* `sluice` keeps folios large and only counts what is owed. */
@@ -291,8 +280,7 @@ RIG_TEST(test_sluice_charges_the_page_in_the_large_folio)
 	assert_int_equal(stats(r).dirty, 1);
 	assert_int_equal(stats(r).charged, 1);
 	assert_int_equal(stats(r).pinned, 64);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /*
@@ -323,8 +311,7 @@ RIG_TEST(test_sluice_sheds_when_more_than_its_share_is_pinned)
 	assert_int_equal(rig_order(f, 51 * 64), 0);
 	assert_int_equal(stats(r).debt, 128);
 	assert_int_equal(stats(r).pinned, 51 * 64 + (128 - 51)); /* 128 * 64 without it */
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 int main(void)

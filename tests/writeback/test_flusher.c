@@ -66,8 +66,7 @@ RIG_TEST(test_a_page_is_written_when_it_is_30_s_old)
 	assert_int_equal(at_ms(r, 30753), 1);
 	rig_expect_io(r, 0, IO_WRITE, 7 * 4096, 4096);
 	assert_int_equal(r->log[0].end_ns, 30752 * NSEC_PER_MSEC + 10000);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* The wakeups come 5 s after the first dirty inode: at 6.176, 11.296, ..., 31.776 s. */
@@ -114,8 +113,7 @@ RIG_TEST(test_writing_again_does_not_refresh_the_age)
 	dirty(f, 0, 1);
 	assert_int_equal(at_ms(r, 62751), 1);
 	assert_int_equal(at_ms(r, 62753), 2);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_expiry_and_interval_can_be_set)
@@ -131,8 +129,7 @@ RIG_TEST(test_expiry_and_interval_can_be_set)
 	/* 250 ticks, rounded up to a multiple of 8: at 1.024, 2.048 and 3.072 s */
 	assert_int_equal(at_ms(r, 3071), 0);
 	assert_int_equal(at_ms(r, 3073), 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_interval_0_is_never)
@@ -145,8 +142,7 @@ RIG_TEST(test_interval_0_is_never)
 	f = rig_file(rig_inode(r, 4096), 0);
 	dirty(f, 0, 100);
 	assert_int_equal(at_ms(r, 3600 * 1000), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /*
@@ -185,8 +181,7 @@ RIG_TEST(test_the_budget_of_periodic_work)
 		assert_int_equal(at_ms(r, start + 44999), by_page ? 48 : 100);
 		for (u32 i = 0; i < r->logged; i++) /* and it goes on where it stopped */
 			rig_expect_io(r, i, IO_WRITE, (i * 64 + 5) * 4096, 4096);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -218,8 +213,7 @@ RIG_TEST(test_when_background_begins_on_an_idle_device)
 		dirty(f, 0, cases[i].pages);
 		assert_int_equal(at_ms(r, start + 4999), 0);
 		assert_int_equal(at_ms(r, start + 5257), cases[i].at_5_s);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -251,8 +245,7 @@ RIG_TEST(test_background_stops_below_its_limit_and_remembers_where)
 	assert_int_equal(stats(r).dirty, 900);
 	for (u32 i = 4; i < r->logged; i++)
 		assert_true(r->log[i].offset >= 1024 * 4096);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* No 30 s age is needed above the limit, and below it nothing happens before. */
@@ -271,8 +264,7 @@ RIG_TEST(test_below_background_nothing_is_written_early)
 	assert_int_equal(at_ms(r, start + 29900), 0);
 	assert_true(at_ms(r, start + 36000) > 0);
 	assert_int_equal(stats(r).dirty, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /*
@@ -481,8 +473,7 @@ RIG_TEST(test_runs_join_across_folios)
 	dirty(f, 128, 3);
 	assert_int_equal(fsync_ios(r, f), 1);
 	rig_expect_io(r, 0, IO_WRITE, 126 * 4096, 5 * 4096);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_separate_runs_are_separate_ios)
@@ -499,8 +490,7 @@ RIG_TEST(test_separate_runs_are_separate_ios)
 	assert_int_equal(fsync_ios(r, f), 10);
 	for (u32 i = 0; i < 10; i++)
 		rig_expect_io(r, i, IO_WRITE, i * 6 * 4096, (1 + i % 3) * 4096);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A segment a folio piece, 256 of them to an I/O. */
@@ -515,8 +505,7 @@ RIG_TEST(test_256_segments_to_an_io)
 	assert_int_equal(fsync_ios(r, f), 2);
 	rig_expect_io(r, 0, IO_WRITE, 0, 256 * 4096);
 	rig_expect_io(r, 1, IO_WRITE, 256 * 4096, 44 * 4096);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* 6.1 writes every valid block of a dirty folio, later versions the dirty ones. */
@@ -544,8 +533,7 @@ RIG_TEST(test_what_of_a_dirty_folio_is_written)
 		dirty(f, 200, 1);
 		assert_int_equal(fsync_ios(r, f), 1);
 		rig_expect_io(r, 0, IO_WRITE, cases[i].offset, cases[i].length);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -570,8 +558,7 @@ RIG_TEST(test_the_end_of_a_burst_is_counted)
 	/* 1000 pages in 1.204 s (a timer of 50 ticks takes 51) of a window of 1024 ticks:
 	 * (1000*250 + 25600*723)/1024 */
 	assert_int_equal(bw->write_bw, 18319);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 int main(void)

@@ -117,8 +117,7 @@ RIG_TEST(test_what_a_sync_writes)
 		assert_int_equal(r->log[from].length, 4096);
 		expect_writes(r, from + 1, cases[i].log, cases[i].writes);
 		assert_int_equal(flushes(r) - before, cases[i].flushes);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -217,8 +216,7 @@ RIG_TEST(test_where_a_pass_goes_on)
 			assert_int_equal(r->log[1].length, 50 * 4096);
 		}
 		free(runs);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 

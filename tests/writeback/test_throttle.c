@@ -51,8 +51,7 @@ RIG_TEST(test_nobody_is_looked_at_below_the_free_running_ceiling)
 	assert_true(*world_local(1) - 1 >= 16 && *world_local(1) - 1 <= 32);
 	dirty(f, FREERUN, 33);
 	assert_true(stats(r).throttle_calls > 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Dirty and in flight count together: the flusher at work makes no room by starting I/O. */
@@ -69,8 +68,7 @@ RIG_TEST(test_flight_counts)
 	assert_int_equal(stats(r).writeback, 2000);
 	dirty(f, 2000, FREERUN - 2000 + 33);
 	assert_true(stats(r).throttle_calls > 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A write to what is dirty already costs nothing, however far above the limits (3.1). */
@@ -90,8 +88,7 @@ RIG_TEST(test_rewriting_dirty_pages_is_free)
 		dirty(f, FREERUN + 60 + i % 40, 1);
 	assert_int_equal(world_now(), began);
 	assert_int_equal(stats(r).throttle_calls, calls);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* No sleep is planned for more than 200 ms; the timer wheel adds at most a tick to 50. */
@@ -156,8 +153,7 @@ RIG_TEST(test_a_step_sleeps_200_ms_at_most)
 		assert_true(s.dirty_max <= THRESH);
 		assert_true(writes > 4 * THRESH);
 		r->logged = 0;
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -193,8 +189,7 @@ RIG_TEST(test_a_stopped_device_holds_writers_below_the_limit)
 			    64); /* and the last 59 s brought next to nothing */
 		for (unsigned i = 0; i < 8; i++)
 			world_join(h[i].task);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -217,8 +212,7 @@ RIG_TEST(test_a_fast_device_never_throttles)
 		}
 		assert_int_equal(stats(r).throttle_sleeps, 0);
 		assert_true(stats(r).dirty_max < FREERUN);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -249,8 +243,7 @@ RIG_TEST(test_a_strict_device_throttles_at_three_quarters_of_its_part)
 		hurry_all(r, f, h, 4, 3 * SEC); /* the first page lands at 4 s */
 		assert_true(stats(r).dirty + stats(r).writeback <= 519 + 4 * 8);
 	}
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* What /sys/class/bdi would say to it (4.8). The limit is 52,416 pages. */
@@ -304,8 +297,7 @@ static void look_for_work(bool per_cpu, u64 pages, bool found)
 	assert_int_equal(wb_threshold(r->e->all.wb[0], stats(r).background_thresh, 0), 0);
 	dirty(f, 0, pages);
 	assert_int_equal(wb_over_background(r->e->all.wb[0]), found);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_a_flusher_may_not_see_a_cpus_last_pages)
@@ -327,8 +319,7 @@ RIG_TEST(test_a_device_that_is_not_strict)
 	f = rig_file(rig_inode(r, 4096), 0);
 	dirty(f, 0, 5000);
 	assert_int_equal(stats(r).throttle_calls, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 struct small {
@@ -383,8 +374,7 @@ RIG_TEST(test_many_small_dirtiers_are_seen_by_their_cpu)
 		completion_done(&end);
 		for (unsigned i = 0; i < TASK_MAX; i++)
 			world_join(s[i].task);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -421,8 +411,7 @@ RIG_TEST(test_leaked_dirtying_is_paid_by_others)
 	dirty(f, 1, 1); /* takes 11, is at 32, looks, is free and owes nothing; then 1 */
 	assert_int_equal(atomic_load(&r->e->all.cpu[world_cpu()].leaked), 89);
 	assert_int_equal(*world_local(0), 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_nowait_refuses_to_sleep)
@@ -443,8 +432,7 @@ RIG_TEST(test_nowait_refuses_to_sleep)
 	assert_int_equal(world_now(), began);
 	assert_int_equal(throttle_poll(inode, false), 0);
 	assert_true(world_now() > began);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* What each accounting charges for 4 KiB in a clean folio of 256 KiB. */
@@ -481,8 +469,7 @@ RIG_TEST(test_what_is_charged)
 		assert_int_equal(*world_local(0), i == 2 ? 2 : 0);
 		assert_int_equal(file_advise(f, 0, 0, FILE_ADV_DONTNEED), 0);
 		assert_int_equal(stats(r).writeback, i == 2 ? 2 : cases[i].flight);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 

@@ -108,8 +108,7 @@ RIG_TEST(test_a_throttled_writer_is_told_of)
 	assert_int_equal(value(e, "bdi"), 0);
 	e = first_of(TRACE_BDI_DIRTY_RATELIMIT);
 	assert_true(value(e, "write_bw") > 0 && value(e, "write_bw") % 4 == 0); /* pages to KiB */
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_a_sync_is_told_of_from_its_queueing_to_its_end)
@@ -158,8 +157,7 @@ static u64 run_ns(bool traced)
 	dirty(f, 3500);
 	took = world_now() - start;
 	assert_int_equal(seen_count > 0, traced);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 	return took;
 }
 
