@@ -32,14 +32,6 @@ static struct rig *open_with(const char *small_write)
 	return r;
 }
 
-static struct engine_stats stats(struct rig *r)
-{
-	struct engine_stats s;
-
-	engine_stats(r->e, &s);
-	return s;
-}
-
 static u64 at(u64 page)
 {
 	return (FOLIO + page) * PAGE_SIZE;
@@ -52,9 +44,9 @@ RIG_TEST(test_keep_dirties_the_folio_whole)
 
 	rig_write(f, at(5), 4 * KIB, 2);
 	rig_expect_orders(f, FOLIO, 6);
-	assert_int_equal(stats(r).dirty, 64);
-	assert_int_equal(stats(r).debt, 1);
-	assert_int_equal(stats(r).charged, 64);
+	assert_int_equal(rig_stats(r).dirty, 64);
+	assert_int_equal(rig_stats(r).debt, 1);
+	assert_int_equal(rig_stats(r).charged, 64);
 	rig_end(r, f);
 }
 
@@ -66,11 +58,11 @@ RIG_TEST(test_split_leaves_buddy_pieces)
 
 	rig_write(f, at(5), 4 * KIB, 2);
 	rig_expect_orders(f, FOLIO, 2, 0, 0, 1, 3, 4, 5);
-	assert_int_equal(stats(r).dirty, 1);
-	assert_int_equal(stats(r).debt, 1);
-	assert_int_equal(stats(r).pinned, 1);
-	assert_int_equal(stats(r).charged, 1);
-	assert_int_equal(stats(r).folios_split, 1);
+	assert_int_equal(rig_stats(r).dirty, 1);
+	assert_int_equal(rig_stats(r).debt, 1);
+	assert_int_equal(rig_stats(r).pinned, 1);
+	assert_int_equal(rig_stats(r).charged, 1);
+	assert_int_equal(rig_stats(r).folios_split, 1);
 	/* all of it is still cached */
 	rig_expect_bytes(f, at(0), 20 * KIB, 1);
 	rig_expect_bytes(f, at(5), 4 * KIB, 2);
@@ -88,11 +80,11 @@ RIG_TEST(test_split_and_a_second_write)
 	rig_write(f, at(5), 4 * KIB, 2);
 	rig_write(f, at(7), 4 * KIB, 2); /* into 6-7, twice the write: not split */
 	rig_expect_orders(f, FOLIO, 2, 0, 0, 1, 3, 4, 5);
-	assert_int_equal(stats(r).dirty, 3);
+	assert_int_equal(rig_stats(r).dirty, 3);
 	rig_write(f, at(1), 4 * KIB, 2); /* into 0-3, four times: split */
 	rig_expect_orders(f, FOLIO, 0, 0, 1, 0, 0, 1, 3, 4, 5);
-	assert_int_equal(stats(r).dirty, 4);
-	assert_int_equal(stats(r).folios_split, 2);
+	assert_int_equal(rig_stats(r).dirty, 4);
+	assert_int_equal(rig_stats(r).folios_split, 2);
 	rig_end(r, f);
 }
 
@@ -136,7 +128,7 @@ RIG_TEST(test_the_length_is_the_steps)
 
 	rig_write(f, at(60), 32 * KIB, 2); /* 16 KiB in the folio, 32 KiB in the step: 8 pages */
 	rig_expect_orders(f, FOLIO, 5, 4, 3, 3);
-	assert_int_equal(stats(r).dirty, 8 + 4);
+	assert_int_equal(rig_stats(r).dirty, 8 + 4);
 	rig_end(r, f);
 }
 
@@ -154,7 +146,7 @@ static void expect_whole(void (*spoil)(struct rig *, struct file *))
 		rig_write(f, at(5), 4 * KIB, 2);
 		rig_expect_orders(f, FOLIO, 6);
 		assert_int_equal(f->inode->m.pages, 64);
-		assert_int_equal(stats(r).folios_split + stats(r).folios_evicted, 0);
+		assert_int_equal(rig_stats(r).folios_split + rig_stats(r).folios_evicted, 0);
 		rig_end(r, f);
 	}
 }
@@ -162,15 +154,15 @@ static void expect_whole(void (*spoil)(struct rig *, struct file *))
 static void spoil_dirty(struct rig *r, struct file *f)
 {
 	rig_write(f, at(40), 4 * KIB, 3);
-	assert_int_equal(stats(r).debt, 1);
+	assert_int_equal(rig_stats(r).debt, 1);
 }
 
 static void spoil_flight(struct rig *r, struct file *f)
 {
 	spoil_dirty(r, f);
 	assert_int_equal(file_advise(f, at(0), 256 * KIB, FILE_ADV_DONTNEED), 0);
-	assert_int_equal(stats(r).in_flight, 1);
-	assert_int_equal(stats(r).debt, 0);
+	assert_int_equal(rig_stats(r).in_flight, 1);
+	assert_int_equal(rig_stats(r).debt, 0);
 }
 
 RIG_TEST(test_dirty_folios_are_left_whole)
@@ -200,7 +192,7 @@ RIG_TEST(test_partly_valid_folios_are_left_whole)
 		put_locked(m->cache, folio);
 		rig_write(f, at(5), 4 * KIB, 2);
 		rig_expect_orders(f, FOLIO, 6);
-		assert_int_equal(stats(r).dirty, 64);
+		assert_int_equal(rig_stats(r).dirty, 64);
 		rig_end(r, f);
 	}
 }
@@ -217,7 +209,7 @@ RIG_TEST(test_a_failed_split_or_evict_dirties_the_folio)
 
 		rig_write(f, at(5), 4 * KIB, 2);
 		rig_expect_orders(f, FOLIO, 6);
-		assert_int_equal(stats(r).dirty, 64);
+		assert_int_equal(rig_stats(r).dirty, 64);
 		folio_unpin(f->inode->m.cache, held);
 		rig_end(r, f);
 	}
@@ -232,9 +224,9 @@ RIG_TEST(test_evict_makes_a_folio_of_the_writes_size)
 	assert_int_equal(f->inode->m.pages, 1); /* the other data is lost to the cache */
 	assert_int_equal(rig_order(f, FOLIO + 5), 0);
 	assert_int_equal(r->logged, 0); /* aligned: nothing is read back */
-	assert_int_equal(stats(r).dirty, 1);
-	assert_int_equal(stats(r).folios_evicted, 1);
-	assert_int_equal(stats(r).charged, 1);
+	assert_int_equal(rig_stats(r).dirty, 1);
+	assert_int_equal(rig_stats(r).folios_evicted, 1);
+	assert_int_equal(rig_stats(r).charged, 1);
 	rig_end(r, f);
 }
 
@@ -259,13 +251,13 @@ RIG_TEST(test_evict_triggers_at_four_times)
 
 	rig_write(f, at(0), 64 * KIB, 2);
 	rig_expect_orders(f, FOLIO, 5);
-	assert_int_equal(stats(r).folios_evicted, 0);
+	assert_int_equal(rig_stats(r).folios_evicted, 0);
 	rig_drop(f);
 	f = load(r, 4096, 6);
 	rig_write(f, at(16), 64 * KIB, 2);
 	assert_int_equal(f->inode->m.pages, 16);
 	assert_int_equal(rig_order(f, FOLIO + 16), 4);
-	assert_int_equal(stats(r).folios_evicted, 1);
+	assert_int_equal(rig_stats(r).folios_evicted, 1);
 	rig_end(r, f);
 }
 
@@ -277,9 +269,9 @@ RIG_TEST(test_sluice_charges_the_page_in_the_large_folio)
 
 	rig_write(f, at(5), 4 * KIB, 2);
 	rig_expect_orders(f, FOLIO, 6);
-	assert_int_equal(stats(r).dirty, 1);
-	assert_int_equal(stats(r).charged, 1);
-	assert_int_equal(stats(r).pinned, 64);
+	assert_int_equal(rig_stats(r).dirty, 1);
+	assert_int_equal(rig_stats(r).charged, 1);
+	assert_int_equal(rig_stats(r).pinned, 64);
 	rig_end(r, f);
 }
 
@@ -309,8 +301,8 @@ RIG_TEST(test_sluice_sheds_when_more_than_its_share_is_pinned)
 	assert_int_equal(shed, 128 - 51);
 	assert_int_equal(rig_order(f, 50 * 64), 6);
 	assert_int_equal(rig_order(f, 51 * 64), 0);
-	assert_int_equal(stats(r).debt, 128);
-	assert_int_equal(stats(r).pinned, 51 * 64 + (128 - 51)); /* 128 * 64 without it */
+	assert_int_equal(rig_stats(r).debt, 128);
+	assert_int_equal(rig_stats(r).pinned, 51 * 64 + (128 - 51)); /* 128 * 64 without it */
 	rig_end(r, f);
 }
 
