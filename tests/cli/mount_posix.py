@@ -77,6 +77,31 @@ def test_nobody_may_do_more_than_as_the_source_is_mounted():
             equal(ends(child), '')
 
 
+def test_files_of_file_systems_within_the_source_are_told_apart():
+    with rig() as r:
+        for name in ('a', 'b'):
+            os.mkdir(os.path.join(r.source, name))
+            sh('mount', '-t', 'tmpfs', 'sluice-test', os.path.join(r.source, name))
+            r.mounts.append(os.path.join(r.source, name))
+            with open(os.path.join(r.source, name, 'f'), 'w') as f:
+                f.write(name)
+            os.link(f.name, f.name + '2')
+        child = r.serve()
+        places = [os.path.join(r.mount, name) for name in ('a', 'b', 'a/f', 'b/f')]
+        equal(len({os.stat(path).st_ino for path in places}), 4)
+        for name in ('a', 'b'):
+            path = os.path.join(r.mount, name)
+            equal(os.stat(path + '/f').st_ino, os.stat(path + '/f2').st_ino)
+            equal([e.inode() for e in os.scandir(path)], [os.stat(path + '/f').st_ino] * 2)
+            with open(path + '/f') as f:
+                equal(f.read(), name)
+            equal([posix_scenes.said(*words) for words in (
+                (os.rename, path + '/f', r.mount + '/f'), (os.link, path + '/f', r.mount + '/f'),
+                (os.rmdir, path))], ['EXDEV', 'EXDEV', 'EBUSY'])
+        sh('umount', r.mount)
+        equal(ends(child), '')
+
+
 def one_file(options, seed, *more):
     with rig() as r:
         small = r.mount_tmpfs(64 << 20)  # whose fsync costs nothing

@@ -233,6 +233,28 @@ def test_the_noisy_one_waits():
         ends(child)
 
 
+def test_who_waits_has_his_own_pages_written():
+    with rig() as r:
+        os.chmod(r.source, 0o777)
+        os.chmod(r.folder, 0o755)
+        r.serve(LAZY + ',tenant.owner.uid=12345,tenant.other.uid=12346,tenant.other.dirty_bytes=2M')
+        path = os.path.join(r.mount, 'f')
+        as_user(12345, write, path, MIB)
+        os.chmod(path, 0o666)
+
+        def overwrites():
+            for i in range(64):  # every other page: all of it lies between the owner's
+                write(path, MIB, (i % 8 + 1) * MIB)
+                write(path, 4 * KIB, (i % 32 * 8 + 4) * KIB)
+        as_user(12346, overwrites)
+        owner, other = stat(r)['tenants']
+        # what the other has overwritten of the owner's stays the owner's: he made it dirty
+        equal((owner['dirtied_bytes'], owner['written_bytes'], owner['debt_bytes']),
+              (MIB, 0, MIB))
+        assert other['written_bytes'] >= 16 * MIB and other['throttle_sleeps'] > 0, other
+        assert other['debt_bytes'] <= 4 * MIB, other
+
+
 def test_a_mount_without_tenants_says_nothing_of_them():
     with rig() as r:
         r.serve()
