@@ -309,6 +309,13 @@ void file_op_read(fuse_req_t req, fuse_ino_t number, size_t length, off_t offset
 		reply_copied(req, f, length, (u64)offset);
 }
 
+/* In whose name the calling thread waits and makes room. */
+static void act_for(fuse_req_t req)
+{
+	waits_act_for((u32)fuse_req_ctx(req)->pid);
+	store_act_for(mount_of(req)->root_user ? fuse_req_ctx(req)->uid : 0);
+}
+
 void file_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t length, off_t offset,
 		   struct fuse_file_info *fi)
 {
@@ -324,7 +331,7 @@ void file_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t l
 	}
 	if (!fi->writepage) /* of a mapping: the kernel did it when it was written to */
 		attr_drop_privileges(req, h->node);
-	waits_act_for((u32)fuse_req_ctx(req)->pid);
+	act_for(req);
 	n = safe ? file_pwritev(h->file, &v, 1, (u64)offset, FILE_IO_DSYNC)
 		 : file_pwrite(h->file, data, length, (u64)offset);
 	if (n > 0)
@@ -390,6 +397,7 @@ void file_op_fallocate(fuse_req_t req, fuse_ino_t number, int mode, off_t offset
 
 	(void)number;
 	attr_drop_privileges(req, h->node);
+	act_for(req);
 	if (!(mode & ~known))
 		rc = file_fallocate(h->file, allocate_flags(mode), (u64)offset, (u64)length);
 	if (!rc)

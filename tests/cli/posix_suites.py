@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """More scenes, as those of posix_scenes.py: what suites of tests for file systems look at."""
 import ctypes
+import errno
 import fcntl
 import os
 import random
@@ -135,6 +136,19 @@ def as_somebody(act):
     os.setgid(1001)
     os.setuid(1001)
     act()
+
+
+def fill(path):
+    """Until there is no room for a page more."""
+    fd, size = os.open(path, os.O_WRONLY | os.O_CREAT), 65536
+    while size >= PAGE:
+        try:
+            os.write(fd, bytes(size))
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            size //= 2
+    os.close(fd)
 
 
 SCENES = [
