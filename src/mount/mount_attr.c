@@ -5,9 +5,9 @@
  * want a path get the descriptor's name in /proc, which leads to the file itself, even if that is
  * a symbolic link.
  *
- * Two names on the root are the mount's control. They are asked for by getxattr, since that needs
- * no open file, no lock of the kernel's on the root while it is answered, and no program of ours:
- * getfattr(1) will do.
+ * Some names on the root are the mount's control. What it tells is asked for by getxattr, since
+ * that needs no open file, no lock of the kernel's on the root while it is answered, and no program
+ * of ours: getfattr(1) will do.
  */
 #include "mount/mount_inner.h"
 #include <fcntl.h>
@@ -87,7 +87,7 @@ static int set_times(struct mount *m, struct node *n, const struct stat *attr, i
 
 	/* one that the node cannot keep is the source's at once, and no write-out may move it */
 	if (to_set & FUSE_SET_ATTR_MTIME && time_is_far(&attr->st_mtim))
-		file_write_out(m, n);
+		file_write_out(m, n, true);
 	if (utimensat(n->fd, "", times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
 		return -errno;
 	if (times[0].tv_nsec != UTIME_OMIT)
@@ -135,7 +135,9 @@ static int set_attr(fuse_req_t req, struct node *n, const struct stat *attr, int
 	int rc = 0;
 
 	if (to_set & FUSE_SET_ATTR_SIZE) {
+		acting_begin(req, n, h, false);
 		rc = file_set_size(m, n, h, (u64)attr->st_size);
+		acting_end(m);
 		if (!rc)
 			attr_drop_privileges(req, n);
 		if (!rc)
@@ -143,7 +145,7 @@ static int set_attr(fuse_req_t req, struct node *n, const struct stat *attr, int
 	}
 	/* else the write-out of a daemon that is not root would take them away again */
 	if (to_set & FUSE_SET_ATTR_MODE && attr->st_mode & (S_ISUID | S_ISGID) && !m->root_user)
-		file_write_out(m, n);
+		file_write_out(m, n, true);
 	change_begin(n, &before);
 	if (!rc && to_set & SETS_OWNER)
 		rc = set_owner(n, attr, to_set);
@@ -303,8 +305,12 @@ void attr_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const ch
 	struct stat before;
 	int rc;
 
+	if (number == FUSE_ROOT_ID && acting_set(req, name, value, size, &rc)) {
+		reply_result(req, rc);
+		return;
+	}
 	if (!strcmp(name, "security.capability")) /* which writing takes away, ours too */
-		file_write_out(mount_of(req), n);
+		file_write_out(mount_of(req), n, true);
 	change_begin(n, &before);
 	rc = result(setxattr(proc_path(path, n->fd), name, value, size, flags & ~XATTR_KILLS_SGID));
 	if (!rc && flags & XATTR_KILLS_SGID)

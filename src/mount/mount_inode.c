@@ -24,9 +24,10 @@
  *
  * The kernel forgets only what it needs the memory of, and we may have fewer descriptors than it
  * has memory. So when there are many, a task of its own goes around the table and asks the kernel
- * to forget what is not in use. Before Linux 6.18 it can only be asked to drop names, which takes
- * folders away from under those who are in them, so it is not asked for those. It must be a task of
- * its own, since the kernel takes the lock of the folder, which the request that we serve may hold.
+ * to forget what is not in use, and has what lingers written, so that it can go. Before Linux 6.18
+ * the kernel can only be asked to drop names, which takes folders away from under those who are in
+ * them, so it is not asked for those. It must be a task of its own, since the kernel takes the lock
+ * of the folder, which the request that we serve may hold.
  */
 #include "mount/mount_inner.h"
 #include <fcntl.h>
@@ -394,6 +395,27 @@ static u32 some_names(struct mount *m, struct name names[TRIM_BATCH])
 	return count;
 }
 
+/* Has what lingers written, so that it can go. Takes the lock. */
+static void write_lingering(struct mount *m)
+{
+	struct node *held[TRIM_BATCH];
+	u32 count = 0;
+
+	mutex_lock(&m->lock);
+	while (count < TRIM_BATCH && !list_empty(&m->lingering)) {
+		struct node *n = list_entry(m->lingering.next, struct node, lingering);
+
+		list_del(&n->lingering);
+		n->lookups++;
+		held[count++] = n;
+	}
+	mutex_unlock(&m->lock);
+	for (u32 i = 0; i < count; i++)
+		file_write_out(m, held[i], false);
+	for (u32 i = 0; i < count; i++)
+		node_forget(m, held[i], 1);
+}
+
 static void drop_names(struct mount *m)
 {
 	struct name names[TRIM_BATCH];
@@ -448,6 +470,7 @@ void nodes_trim(void *mount)
 		prunes = prunes && prune_nodes(m);
 		if (!prunes)
 			drop_names(m);
+		write_lingering(m);
 		world_sleep_until(world_now() + TRIM_NS);
 		mutex_lock(&m->lock);
 	}

@@ -309,7 +309,7 @@ void name_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t
 
 	/* so that after a crash of ours there is one or the other */
 	if (moved && over && !(flags & RENAME_NOREPLACE) && !m->lazy_replace)
-		file_write_out(m, moved);
+		file_write_out(m, moved, true);
 	if (moved)
 		change_begin(moved, &moved_before);
 	if (over)
