@@ -72,15 +72,20 @@ void store_act_for(uid_t uid)
 	maker = uid;
 }
 
-/* With the maker's rights: they go, and come back, with the user for file systems. */
+/*
+ * With the maker's rights: they go, and come back, with the user for file systems. Not on files that
+ * were to keep set-group-id when they are written to, since that goes with the rights.
+ */
 static int call_reserve(const struct fd_store *f, u64 from, u64 to)
 {
+	struct stat st;
+	bool as_maker = maker && !fstat(f->fd, &st) && !(st.st_mode & (S_ISUID | S_ISGID));
 	int error;
 
-	if (maker)
+	if (as_maker)
 		setfsuid(maker);
 	error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, to - from);
-	if (maker)
+	if (as_maker)
 		setfsuid(0);
 	return error;
 }
