@@ -293,6 +293,9 @@ bool store_may_be_full(const struct store *s);
  * that copy on write).
  */
 int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes);
+/* There is room past the end that somebody wants to stay there, until the file is cut off. */
+void store_keep_room(struct store *s);
+bool store_keeps_room(const struct store *s);
 /* True if it is known that store_reserve() has nothing to do. Takes no lock, calls nobody. */
 bool store_has_room(const struct store *s, u64 offset_bytes, u64 length_bytes);
 /* Punches a hole: whole pages in the range are as never written, and read as zeros. */

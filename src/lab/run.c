@@ -104,7 +104,7 @@ static void look(void *ctx, u64 now_ns)
 
 static void begin_recording(struct run *r, struct jobs_options *options)
 {
-	r->recorder = recorder_create(r->rig.engine, r->rig.device, r->rig.device_count);
+	r->recorder = recorder_create(r->rig.engine, r->rig.device, &r->c->setup);
 	if (!r->recorder) {
 		failed(r, -ENOMEM, "recording");
 		return;

@@ -135,6 +135,27 @@ RIG_TEST(test_punched_end)
 	rig_close(r);
 }
 
+/* Also if the page before them cannot be read, which is to be zeroed in part. */
+RIG_TEST(test_punched_end_of_a_file_that_cannot_be_read)
+{
+	struct rig *r = rig_open("sluice");
+	struct file *f = rig_laid_out(r, 4096, 8192);
+
+	rig_write(f, 8192, 20000, 2);
+	assert_int_equal(file_fallocate(f, FILE_ZERO_RANGE, 6000, 40000), 0);
+	assert_int_equal(file_fsync(f, false), 0);
+	engine_drop_caches(r->e);
+	rig_write(f, 46000, 4000, 3);
+	r->read_error = -EIO;
+	r->failures = 1;
+	assert_int_equal(file_fallocate(f, FILE_ZERO_RANGE, 5000, 60000), -EIO);
+	assert_int_equal(inode_size(f->inode), 50000);
+	assert_int_equal(file_fsync(f, false), 0);
+	assert_int_equal(store_size(inode_store(f->inode)), 50000);
+	rig_drop(f);
+	rig_close(r);
+}
+
 RIG_TEST(test_zero_range)
 {
 	struct rig *r = rig_open("sluice");
@@ -241,10 +262,15 @@ RIG_TEST(test_seek)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_refused),      cmocka_unit_test(test_allocate),
-		cmocka_unit_test(test_punch_any_state),      cmocka_unit_test(test_punch_edges),
-		cmocka_unit_test(test_punched_end),          cmocka_unit_test(test_zero_range),
-		cmocka_unit_test(test_punch_beside_readers), cmocka_unit_test(test_seek),
+		cmocka_unit_test(test_what_is_refused),
+		cmocka_unit_test(test_allocate),
+		cmocka_unit_test(test_punch_any_state),
+		cmocka_unit_test(test_punch_edges),
+		cmocka_unit_test(test_punched_end_of_a_file_that_cannot_be_read),
+		cmocka_unit_test(test_punched_end),
+		cmocka_unit_test(test_zero_range),
+		cmocka_unit_test(test_punch_beside_readers),
+		cmocka_unit_test(test_seek),
 	};
 
 	return cmocka_run_group_tests_name("allocate", tests, NULL, NULL);

@@ -371,6 +371,26 @@ RIG_TEST(test_own_lets_go_when_nothing_lands)
 	rig_close(r);
 }
 
+/* Nor while what lands has failed: it stays, and no room comes of it. */
+RIG_TEST(test_own_lets_go_when_all_fails)
+{
+	struct rig *r = open_with("sluice", "own");
+	struct file *f = rig_file(rig_inode(r, 4096), 0);
+	u64 start = world_now();
+
+	r->write_error = -EIO;
+	r->failures = UINT32_MAX;
+	for (u64 i = 0; i < 12; i++) /* the bound is 8 MiB */
+		write_drop(f, i * MIB / 4 * 3, MIB / 4 * 3);
+	assert_true(world_now() - start <= 500 * MS);
+	r->failures = 0;
+	assert_int_equal(file_fsync(f, false), 0);
+	after_ms(100);
+	assert_int_equal(cached(r), 0);
+	rig_drop(f);
+	rig_close(r);
+}
+
 /* Files take turns of 4 MiB. */
 RIG_TEST(test_own_goes_round)
 {
@@ -410,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_own_leaves_nothing_behind),
 		cmocka_unit_test(test_own_backlog_is_bounded),
 		cmocka_unit_test(test_own_lets_go_when_nothing_lands),
+		cmocka_unit_test(test_own_lets_go_when_all_fails),
 		cmocka_unit_test(test_own_goes_round),
 	};
 

@@ -190,6 +190,74 @@ RIG_TEST(test_commits_are_shared)
 	rig_close(r);
 }
 
+/* What changes during a commit is in the next one. */
+RIG_TEST(test_a_commit_takes_in_nothing_new)
+{
+	struct rig *r = rig_new("linux-6.18", 64 * MIB);
+	struct syncer s;
+	struct file *other;
+	u32 logs = 0;
+
+	r->config.fs = FS_XFS;
+	r->config.contents = false;
+	r->device_config.bytes_per_s = 102400; /* a record takes 10 ms */
+	rig_start(r);
+	s.f = rig_file(rig_inode(r, 4096), 0);
+	other = rig_file(rig_inode(r, 4096), 0);
+	assert_int_equal(inode_lay_out(s.f->inode, MIB), 0);
+	assert_int_equal(inode_lay_out(other->inode, MIB), 0);
+	s.task = world_spawn("syncer", sync_main, &s);
+	while (!r->logged) /* its data is there: the commit begins */
+		world_sleep_until(world_now() + MS);
+	world_sleep_until(world_now() + MS);
+	dirty(other, 0, 1);
+	world_join(s.task);
+	EXPECT_WRITES(r, 0, 4096, 1024);
+	assert_int_equal(file_fsync(other, false), 0);
+	for (u32 i = 2; i < r->logged; i++)
+		logs += r->log[i].length == 1024;
+	assert_int_equal(logs, 1);
+	rig_drop(s.f);
+	rig_drop(other);
+	rig_close(r);
+}
+
+struct log_watch {
+	struct store *file;
+	u64 end, rounds;
+};
+
+static int watch_log(void *ctx, const struct io *io)
+{
+	struct log_watch *w = ctx;
+
+	if (io->op != IO_WRITE || io->store == w->file)
+		return 0;
+	assert_true(io->offset_bytes + io->length_bytes <= 64 * MIB);
+	assert_true(io->offset_bytes == w->end || io->offset_bytes == 0);
+	w->rounds += io->offset_bytes == 0;
+	w->end = io->offset_bytes + io->length_bytes;
+	return 0;
+}
+
+/* The log has 64 MiB, and then begins anew. */
+RIG_TEST(test_the_log_goes_round)
+{
+	struct rig *r = open_on(FS_EXT4, "linux-6.18");
+	struct file *f = rig_file(rig_inode(r, 4096), 0);
+	struct log_watch watch = { .file = inode_store(f->inode) };
+
+	assert_int_equal(inode_lay_out(f->inode, MIB), 0);
+	device_set_fault(r->d, watch_log, &watch);
+	for (u32 i = 0; i < 64 * MIB / (3 * 4096) + 10; i++) {
+		dirty(f, 0, 1);
+		assert_int_equal(file_fsync(f, false), 0);
+	}
+	assert_int_equal(watch.rounds, 2);
+	rig_drop(f);
+	rig_close(r);
+}
+
 /*
  * A pass that begins in the middle: that of ext4 wraps and uses its slice up, that of XFS ends
  * with the file, and its next one begins at the start.
@@ -265,6 +333,8 @@ int main(void)
 		cmocka_unit_test(test_what_a_sync_writes),
 		cmocka_unit_test(test_ext4_commits_after_5_s),
 		cmocka_unit_test(test_commits_are_shared),
+		cmocka_unit_test(test_a_commit_takes_in_nothing_new),
+		cmocka_unit_test(test_the_log_goes_round),
 		cmocka_unit_test(test_where_a_pass_goes_on),
 		cmocka_unit_test(test_readers_and_writers),
 	};

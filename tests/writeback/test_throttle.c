@@ -227,6 +227,46 @@ RIG_TEST(test_a_fast_device_never_throttles)
  * (1 GiB) is a hundredth of what is free below the limit: W = (52416 - d)/100. Writers run free
  * up to three quarters of it (5.7): d = 0.75 * (52416 - d)/100, 390 pages.
  */
+/* How long the second of 2 GiB takes, by 1 MiB; the longest of its writes in *longest. */
+static u64 stream_ns(const char *policy, u64 bytes_per_s, u64 *longest)
+{
+	struct rig *r = rig_new(policy, 256 * MIB);
+	u64 start = world_now(), took;
+	struct file *f;
+
+	r->config.contents = false;
+	r->device_config.bytes_per_s = (double)bytes_per_s;
+	r->device_config.iops = 1e6;
+	rig_start(r);
+	f = rig_file(rig_inode(r, 4096), 0);
+	*longest = 0;
+	for (u64 i = 0; i < 2048; i++) {
+		u64 before = world_now();
+
+		assert_int_equal(file_pwrite(f, NULL, MIB, i * MIB), MIB);
+		*longest = i < 1024 ? 0 : max_u64(*longest, world_now() - before);
+		start = i < 1024 ? world_now() : start;
+	}
+	took = world_now() - start;
+	rig_drop(f);
+	rig_close(r);
+	return took;
+}
+
+/*
+ * What lies between free running and the limit of so small a cache, 13 MiB, is drained in 3 ms, by
+ * pauses of whole jiffies the device is idle half of the time.
+ */
+RIG_TEST(test_a_device_does_not_run_dry_while_its_writer_sleeps)
+{
+	u64 longest, took = stream_ns("sluice", 4096 * MIB, &longest);
+
+	assert_in_range(took, SEC / 4 - 10 * NSEC_PER_MSEC, SEC / 4 + 10 * NSEC_PER_MSEC);
+	assert_true(longest <= 2 * NSEC_PER_MSEC);
+	took = stream_ns("linux-7.4", 4096 * MIB, &longest);
+	assert_true(took > SEC / 2);
+}
+
 RIG_TEST(test_a_strict_device_throttles_at_three_quarters_of_its_part)
 {
 	struct rig *r = open_stopped("linux-7.4");
@@ -495,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_a_step_sleeps_200_ms_at_most),
 		cmocka_unit_test(test_a_stopped_device_holds_writers_below_the_limit),
 		cmocka_unit_test(test_a_fast_device_never_throttles),
+		cmocka_unit_test(test_a_device_does_not_run_dry_while_its_writer_sleeps),
 		cmocka_unit_test(test_a_strict_device_throttles_at_three_quarters_of_its_part),
 		cmocka_unit_test(test_a_devices_part_is_set_as_in_sysfs),
 		cmocka_unit_test(test_a_flusher_may_not_see_a_cpus_last_pages),
