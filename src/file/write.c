@@ -399,12 +399,15 @@ static int write_steps(struct write *w, bool polled)
 static int write_locked(struct write *w)
 {
 	int rc = lock_inode(w->inode, w->flags);
+	u64 before = world_ahead();
 
 	if (rc)
 		return rc;
 	rc = write_steps(w, false);
+	if (world_ahead() > before + WORLD_QUANTUM) /* who comes meanwhile must find it held */
+		world_breathe();
 	rwsem_unlock(&w->inode->lock);
-	world_breathe(); /* not before: who comes meanwhile would find the lock held for longer */
+	world_breathe(); /* what was spent before has no part in how long it is held */
 	return rc;
 }
 
