@@ -58,7 +58,7 @@ struct setup {
 	struct sim_config sim;
 	u64 memory_bytes, reserve_bytes, ready_bytes;
 	u64 page_out_bytes; /* a second; 0: cold memory stays */
-	enum fs_kind fs; /* under the files */
+	enum fs_kind fs;    /* under the files */
 	struct vm_settings vm;
 	struct setup_device device[ENGINE_DEVICES_MAX];
 	u32 device_count;
