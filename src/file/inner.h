@@ -173,8 +173,12 @@ int inode_make_safe(struct inode *inode, bool data_only);
 /* A call has changed the inode's times, and its size if it grew. */
 void inode_changed(struct inode *inode, bool grew);
 
-/* Enters what of an inode is not on its device into the losses, if there are any to be told. */
-void inode_tell_loss(struct inode *inode, struct engine_losses *losses);
+/*
+ * The last word on an inode whose last sync gave `error`: nobody writes it from here on, what was
+ * on its way has landed, and what is not on its device then is lost and entered into the losses,
+ * if there are any to be told. 0, or an error if data is lost or could not be made safe.
+ */
+int inode_end(struct inode *inode, int error, struct engine_losses *losses);
 
 /* Whether a page is data, and not a hole: see seek.c. */
 bool inode_has_data(struct inode *inode, u64 page);

@@ -223,7 +223,8 @@ static void settle(struct entry *e)
 
 	if (has_changed(e))
 		return; /* the next open will see it */
-	if (e->writable && !e->key.block && inode->reserved > size) {
+	if (e->writable && !e->key.block && inode->reserved > size &&
+	    !store_keeps_room(inode->m.store)) {
 		rwsem_lock(&inode->lock);
 		if (!store_truncate(inode->m.store, size))
 			inode->reserved = size;
@@ -443,10 +444,8 @@ int path_table_destroy(struct path_table *t, struct engine_losses *losses)
 
 		if (!rc)
 			continue;
+		rc = inode_end(e->inode, rc, losses);
 		error = error ? error : rc;
-		if (losses)
-			losses->error = losses->error ? losses->error : rc;
-		inode_tell_loss(e->inode, losses);
 		discard(e);
 	}
 	mutex_unlock(&t->lock);
