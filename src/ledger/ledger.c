@@ -2,7 +2,6 @@
 /* Posting to books; see ledger.h for what they hold. */
 #include "ledger/ledger.h"
 #include "base/bits.h"
-#include <string.h>
 
 void ledger_init(struct ledger *l)
 {
@@ -27,16 +26,12 @@ static void raise_peak(struct ledger *l, unsigned i, s64 level)
 /* The fields that change something, as bits: levels from 0 on, then totals. */
 static u32 fields_of(const struct ledger_entry *e)
 {
-	u64 pairs[(LEVEL_MAX + TOTAL_MAX + 1) / 2] = { 0 };
-	u32 fields = 0, values[ARRAY_SIZE(pairs) * 2];
+	u32 fields = 0;
 
-	static_assert(sizeof(*e) == (LEVEL_MAX + TOTAL_MAX) * sizeof(u32), "one after the other");
-	memcpy(pairs, e, sizeof(*e));
-	memcpy(values, pairs, sizeof(pairs));
-	for (unsigned i = 0; i < ARRAY_SIZE(pairs); i++)
-		if (pairs[i]) /* most are not */
-			fields |= (u32)(values[2 * i] != 0) << 2 * i | (u32)(values[2 * i + 1] != 0)
-									       << (2 * i + 1);
+	for (unsigned i = 0; i < LEVEL_MAX; i++)
+		fields |= (u32)(e->level[i] != 0) << i;
+	for (unsigned i = 0; i < TOTAL_MAX; i++)
+		fields |= (u32)(e->total[i] != 0) << (LEVEL_MAX + i);
 	return fields;
 }
 

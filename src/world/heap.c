@@ -8,8 +8,8 @@
  * moving an event O(log n).
  *
  * The key is (time, sequence). Sequence numbers never repeat, so the order is total and
- * does not depend on the shape of the heap. Which child is the least is anybody's guess, so keys are
- * compared as one number, without branches.
+ * does not depend on the shape of the heap. Which child is the least is anybody's guess, so keys
+ * are compared as one number, without branches.
  *
  * What takes the first one's place was the last, and nearly always belongs to the bottom: so
  * the hole is let sink all the way, and what fills it rises from there (Wegener 1993).
