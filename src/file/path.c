@@ -556,8 +556,8 @@ bool path_size(struct path_table *t, const struct stat *st, u64 *size_bytes)
 
 	mutex_lock(&t->lock);
 	e = find(t, st);
-	ours = e && (e->opens || inode_unwritten_bytes(e->inode));
-	if (ours)
+	ours = e && (!size_bytes || e->opens || inode_unwritten_bytes(e->inode));
+	if (ours && size_bytes)
 		*size_bytes = inode_size(e->inode);
 	mutex_unlock(&t->lock);
 	return ours;

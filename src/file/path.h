@@ -83,7 +83,7 @@ void path_touched(struct path_table *t, const struct stat *before, const struct 
 void path_settle(struct path_table *t, const struct stat *st);
 /*
  * True if the size is not the one the system says, but *size_bytes: while it is open here, or has
- * data that is not written.
+ * data that is not written. With NULL: true if it is in the table.
  */
 bool path_size(struct path_table *t, const struct stat *st, u64 *size_bytes);
 

@@ -78,22 +78,29 @@ static struct timespec time_to_set(const struct timespec *t, int to_set, int giv
 	return to_set & given ? *t : (struct timespec){ .tv_nsec = UTIME_OMIT };
 }
 
+/* Of all file systems; some have no times before 1970, or after 2038. */
+static bool time_is_kept(const struct timespec *t)
+{
+	return t->tv_sec >= 0 && t->tv_sec <= INT32_MAX;
+}
+
 static int set_times(struct mount *m, struct node *n, const struct stat *attr, int to_set)
 {
 	struct timespec times[2] = {
 		time_to_set(&attr->st_atim, to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW),
 		time_to_set(&attr->st_mtim, to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW),
 	};
+	bool kept = time_is_kept(&attr->st_mtim), given = times[1].tv_nsec < UTIME_NOW;
 
-	/* one that the node cannot keep is the source's at once, and no write-out may move it */
-	if (to_set & FUSE_SET_ATTR_MTIME && time_is_far(&attr->st_mtim))
+	/* what the source makes of it is seen when no write-out moves it */
+	if (given && !kept)
 		file_write_out(m, n, true);
 	if (utimensat(n->fd, "", times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
 		return -errno;
 	if (times[0].tv_nsec != UTIME_OMIT)
 		atomic_store(&n->atime_ns, TIME_OF_SOURCE);
 	if (times[1].tv_nsec != UTIME_OMIT)
-		node_mtime_set(n);
+		node_mtime_set(n, given && kept ? &attr->st_mtim : NULL);
 	return 0;
 }
 

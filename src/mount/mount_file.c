@@ -63,8 +63,10 @@ static int open_quietly(int folder, const char *name, int flags, mode_t mode)
 static int open_in_table(struct mount *m, struct node *n, int fd, int flags, bool *kept,
 			 struct file **out)
 {
-	int rc = path_open_fd(m->cache->paths, fd, NULL, flags_for_table(flags), kept, out);
+	int rc;
 
+	node_settle(m, n);
+	rc = path_open_fd(m->cache->paths, fd, NULL, flags_for_table(flags), kept, out);
 	if (!rc && !*kept && inode_unwritten_bytes(file_inode(*out)) == 0) {
 		/* new to the table, or changed by others: the times of the source hold */
 		atomic_store(&n->mtime_ns, TIME_OF_SOURCE);

@@ -150,14 +150,19 @@ void node_modified(struct mount *m, struct node *n);
 void node_changed(struct mount *m, struct node *n, const struct stat *after);
 /* Data was read, by the handle if it is not NULL: atime moves, if the source has it move. */
 void node_accessed(struct mount *m, struct node *n, struct handle *h);
-/* The source was given an mtime, and may have made another one of it. */
-void node_mtime_set(struct node *n);
+/* The source was given an mtime: `t`, or NULL: one that it is to be asked for. */
+void node_mtime_set(struct node *n, const struct timespec *t);
 /* Whether nanoseconds since 1970 do not fit into a word: before 1678, or after 2262. */
 static inline bool time_is_far(const struct timespec *t)
 {
 	return t->tv_sec <= INT64_MIN / (s64)NSEC_PER_SEC ||
 	       t->tv_sec >= INT64_MAX / (s64)NSEC_PER_SEC;
 }
+/*
+ * Before an open: gives the source its times if the table of paths has given the file up, which
+ * means that it was written.
+ */
+void node_settle(struct mount *m, struct node *n);
 /* Gives the source the times of what is written by now. */
 void nodes_settle(struct mount *m, bool all);
 /* A task that keeps the number of nodes down, until nodes_end(). */

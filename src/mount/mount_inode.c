@@ -134,12 +134,14 @@ void node_changed(struct mount *m, struct node *n, const struct stat *after)
 	atomic_fetch_add(&n->changes, 1);
 }
 
-void node_mtime_set(struct node *n)
+void node_mtime_set(struct node *n, const struct timespec *t)
 {
 	struct stat st;
 
 	if (!S_ISREG(n->kind) || fstatat(n->fd, "", &st, AT_EMPTY_PATH))
 		return;
+	if (t)
+		st.st_mtim = *t;
 	atomic_store(&n->mtime_ns,
 		     time_is_far(&st.st_mtim) ? TIME_OF_SOURCE : nanoseconds(&st.st_mtim));
 	atomic_store(&n->ctime_ns, nanoseconds(&st.st_ctim));
@@ -217,6 +219,14 @@ static bool settle(struct mount *m, struct node *n)
 	if (atomic_compare_exchange_strong(&n->mtime_ns, &mtime, TIME_OF_SOURCE))
 		atomic_store(&n->atime_ns, TIME_OF_SOURCE);
 	return true;
+}
+
+void node_settle(struct mount *m, struct node *n)
+{
+	struct stat key = { .st_dev = n->dev, .st_ino = n->ino, .st_mode = n->kind };
+
+	if (atomic_load(&n->mtime_ns) != TIME_OF_SOURCE && !path_size(m->cache->paths, &key, NULL))
+		settle(m, n);
 }
 
 /* --- the table; with its lock held */

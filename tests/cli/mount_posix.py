@@ -99,6 +99,27 @@ def test_ctime_of_what_was_never_written_is_the_sources():
         equal(ends(child), '')
 
 
+def test_times_that_were_set_outlast_the_write_out():
+    with rig() as r:
+        child = r.serve('memory=32M,idle_files=0')
+        when = {}
+        for i in range(30):
+            path = os.path.join(r.mount, '%d' % i)
+            with open(path, 'wb', buffering=0) as f:
+                for part in range(4):
+                    f.write(bytes(300000))
+                    when['%d' % i] = (part + 1) * 10 ** 17 + i
+                    os.utime(path, ns=(5, when['%d' % i]))
+                    equal(os.stat(path).st_mtime_ns, when['%d' % i])
+            with open(path, 'rb') as f:  # the table of paths has given it up, or does so now
+                equal(len(f.read(5)), 5)
+        for folder in (r.mount, r.source):
+            equal({e.name: e.stat().st_mtime_ns for e in os.scandir(folder)}, when)
+            if folder == r.mount:
+                sh('umount', r.mount)
+                equal(ends(child), '')
+
+
 def filled_by_somebody(folder):
     """How many MiB others than root get into it."""
     path = os.path.join(folder, 'big')
