@@ -121,12 +121,8 @@ bool persist_file_is_whole(const struct persist_file *f);
 
 static inline void persist_stepped(struct persist *p)
 {
-#ifdef SLUICE_CHECKS
-	if (p->stepped)
+	if (unlikely(p->stepped != NULL))
 		p->stepped(p->ctx);
-#else
-	(void)p;
-#endif
 }
 
 #endif

@@ -49,7 +49,8 @@ struct command {
 
 extern const struct command command_lab, command_fio, command_sweep, command_limits,
 	command_calibrate, command_policies, command_device, command_run, command_mount,
-	command_umount, command_stat, command_sync, command_torture, command_help, command_version;
+	command_umount, command_stat, command_sync, command_tenants, command_torture, command_help,
+	command_version;
 
 /* The program under the name mount.sluice, as mount(8) calls it. */
 int run_mount_helper(int argc, char **argv);

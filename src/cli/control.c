@@ -101,6 +101,7 @@ static int run_stat(const struct command *self, int argc, char **argv)
 	} else {
 		json_object_foreach(root, name, value) if (!json_is_array(value))
 			print_row(name, value);
+		print_tenants(json_object_get(root, "tenants"));
 		print_waits(json_object_get(root, "waits"));
 	}
 	json_decref(root);

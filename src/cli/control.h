@@ -15,6 +15,8 @@ int control_sync(const char *mountpoint, bool show);
 /* EXIT_FAILED after a complaint. */
 int control_fail(const struct command *self, const char *mountpoint, int error);
 
+/* tenants.c: a table of the tenants, an array among the statistics; nothing if there are none. */
+void print_tenants(const json_t *tenants);
 /* why.c: sentences on the last waits of writers, an array among the statistics. */
 void print_waits(const json_t *waits);
 

@@ -5,9 +5,10 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-	&command_lab,       &command_fio,     &command_sweep,    &command_run,  &command_device,
-	&command_mount,     &command_umount,  &command_stat,     &command_sync, &command_limits,
-	&command_calibrate, &command_torture, &command_policies, &command_help, &command_version,
+	&command_lab,     &command_fio,      &command_sweep,  &command_run,
+	&command_device,  &command_mount,    &command_umount, &command_stat,
+	&command_sync,    &command_tenants,  &command_limits, &command_calibrate,
+	&command_torture, &command_policies, &command_help,   &command_version,
 };
 
 const struct command *command_at(size_t i)

@@ -42,22 +42,29 @@ struct run {
 	struct report_cache cache;
 };
 
-/* A signal ends the jobs; what was measured is reported. A second one ends the program. */
+/*
+ * A signal ends the jobs; what was measured is reported. A second one from the keyboard (which is
+ * the kernel's) ends the program; programs may send theirs twice, as timeout(1) does.
+ */
 static struct jobs_stop stop;
 
-static void on_signal(int signal)
+static void on_signal(int number, siginfo_t *info, void *context)
 {
 	int saved = errno;
 
-	(void)signal;
+	(void)context;
+	if (atomic_load(&stop.asked) && info->si_code == SI_KERNEL) {
+		signal(number, SIG_DFL);
+		raise(number);
+	}
 	jobs_stop(&stop);
 	errno = saved;
 }
 
 static void catch_signals(void)
 {
-	struct sigaction action = { .sa_handler = on_signal,
-				    .sa_flags = SA_RESETHAND | SA_RESTART };
+	struct sigaction action = { .sa_sigaction = on_signal,
+				    .sa_flags = SA_SIGINFO | SA_RESTART };
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -176,16 +183,16 @@ static size_t run_files(const struct command *self, const struct request *r,
 	for (; count < r->files.count && !atomic_load(&stop.asked); count++) {
 		int rc = run_file(r, engine, &o, &runs[count]);
 
+		if (show)
+			fprintf(stderr, "\r\033[K");
 		if (rc) {
 			usage_error(self, "%s: %s", r->files.word[count], strerror(-rc));
 			*status = EXIT_FAILED;
 			break;
 		}
-		if (jobs_failed(&runs[count].results))
+		if (jobs_failed(self, &r->jobs, runs[count].jobs, &runs[count].results))
 			*status = EXIT_FAILED;
 	}
-	if (show)
-		fprintf(stderr, "\r\033[K");
 	if (atomic_load(&stop.asked)) {
 		usage_error(self, "stopped before all was done");
 		*status = EXIT_FAILED;

@@ -36,6 +36,15 @@ static void print_writer(u64 pid)
 	printf("process %" PRIu64 "%s%s%s", pid, *name ? " (" : "", name, *name ? ")" : "");
 }
 
+static void print_tenant(const json_t *wait)
+{
+	const char *name = json_string_value(json_object_get(wait, "tenant"));
+	const char *whose = json_string_value(json_object_get(wait, "limits_of"));
+
+	if (name && whose)
+		printf(" of tenant %s, by the limits of the %s,", *name ? name : "(gone)", whose);
+}
+
 static void print_reason(const json_t *wait, const char *why)
 {
 	char dirty[UNITS_TEXT_MAX], other[UNITS_TEXT_MAX], rate[UNITS_TEXT_MAX];
@@ -63,10 +72,9 @@ static void print_wait(const json_t *wait)
 		return;
 	printf("  %.1f s ago ", (double)number(wait, "ago_ms") / 1e3);
 	print_writer(number(wait, "pid"));
+	print_tenant(wait);
 	printf(" waited %" PRIu64 " ms", number(wait, "wait_ms"));
 	print_reason(wait, why);
-	if (number(wait, "tenant"))
-		printf(" (of tenant %" PRIu64 ")", number(wait, "tenant"));
 	printf("\n");
 }
 

@@ -24,15 +24,12 @@ struct worker {
 
 struct task *io_thread_spawn(struct world *w, const char *name, void (*fn)(void *arg), void *arg)
 {
-	struct world *mine = world_current;
 	struct task *task;
 	sigset_t all, before;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	world_bind(w);
-	task = world_spawn(name, fn, arg);
-	world_bind(mine);
+	task = world_spawn_in(w, name, fn, arg);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return task;
 }

@@ -107,6 +107,16 @@ int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes)
 	return s->ops->reserve(s, offset_bytes, offset_bytes + length_bytes);
 }
 
+void store_keep_room(struct store *s)
+{
+	atomic_store(&s->keeps_room, true);
+}
+
+bool store_keeps_room(const struct store *s)
+{
+	return atomic_load(&s->keeps_room);
+}
+
 void store_forgive(struct store *s)
 {
 	if (s->ops->forgive)

@@ -37,6 +37,7 @@ struct store_ops {
 struct store {
 	struct device *device;
 	const struct store_ops *ops;
+	_Atomic bool keeps_room; /* see store_keep_room() */
 };
 
 /* Enters a new store into its device. */

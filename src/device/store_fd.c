@@ -7,24 +7,30 @@
  * before (fallocate, keeping the size). That costs a system call and often a transaction of the
  * file system, so what is known to have room is remembered (room.c), and more is made than asked
  * for: an eighth of the file, between 64 KiB and 16 MiB, but for the first time, since most files
- * are written by one call. A file that was written from end to end is recognized (SEEK_HOLE) and
- * then costs nothing more. What was made past the end and not used, but for the rest of a page, is
- * given back at the end, by setting the size to what it is. There is no room past the limit
- * on the size of files (RLIMIT_FSIZE), in whole pages, though some file systems would make it:
- * what is written there could never leave the cache.
+ * are written by one call, and in holes only a quarter of what was filled in one go. A file that
+ * was written from end to end is recognized (SEEK_HOLE) and then costs nothing more. What was made
+ * past the end and not used, but for the rest of a page, is given back at the end, by setting the
+ * size to what it is, unless somebody else has made some there, which would go with it. There is no
+ * room past the limit on the size of files (RLIMIT_FSIZE), in whole pages, though some file systems
+ * would make it: what is written there could never leave the cache.
  */
 #include "device/store_fd.h"
 #include "base/bits.h"
 #include "device/file.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <stdlib.h>
+#include <sys/fsuid.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#define SECTOR   512ull
 #define STEP_MIN (64ull << 10)
 #define STEP_MAX (16ull << 20)
 
@@ -57,6 +63,31 @@ static int call_fallocate(const struct fd_store *f, int mode, u64 offset, u64 le
 		rc = fallocate(f->fd, mode, (off_t)offset, (off_t)length);
 	while (rc && errno == EINTR);
 	return rc ? -errno : 0;
+}
+
+static _Thread_local uid_t maker; /* see store_act_for() */
+
+void store_act_for(uid_t uid)
+{
+	maker = uid;
+}
+
+/*
+ * With the maker's rights: they go, and come back, with the user for file systems. Not on files
+ * that were to keep set-group-id when they are written to, since that goes with the rights.
+ */
+static int call_reserve(const struct fd_store *f, u64 from, u64 to)
+{
+	struct stat st;
+	bool as_maker = maker && !fstat(f->fd, &st) && !(st.st_mode & (S_ISUID | S_ISGID));
+	int error;
+
+	if (as_maker)
+		setfsuid(maker);
+	error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, to - from);
+	if (as_maker)
+		setfsuid(0);
+	return error;
 }
 
 #define CAPABILITY      "security.capability"
@@ -99,7 +130,7 @@ static void fd_destroy(struct store *s)
 	struct file_device *d = file_device_of(s->device);
 	struct stat st;
 
-	if (!fstat(f->fd, &st) && st.st_nlink &&
+	if (!store_keeps_room(s) && !fstat(f->fd, &st) && st.st_nlink &&
 	    f->reserved_to > round_up((u64)st.st_size, PAGE_SIZE))
 		call_ftruncate(f, (u64)st.st_size);
 	if (atomic_load(&f->probed)) {
@@ -138,6 +169,7 @@ static int fd_truncate(struct store *s, u64 size_bytes)
 	real_store_resized(&f->real, size_bytes);
 	if (!shorter)
 		return 0;
+	atomic_store(&s->keeps_room, false);
 	room_forget(&f->room, size_bytes, STORE_SIZE_MAX);
 	mutex_lock(&f->room.lock);
 	f->reserved_to = min_u64(f->reserved_to, size_bytes);
@@ -188,18 +220,37 @@ static u64 size_limit(void)
 	return l.rlim_cur;
 }
 
-static int make_room(struct fd_store *f, u64 from, u64 to, u64 limit)
+/*
+ * Up to where room is made for [from, to), `known` bytes of which are in front of it. What is made
+ * past the end is given back if it is not used, but not what becomes part of a hole when somebody
+ * skips pages, nor what is in one already.
+ */
+static u64 with_ahead(struct fd_store *f, u64 from, u64 to, u64 known, u64 limit)
 {
-	u64 size = real_store_size(&f->real.store);
+	u64 size = real_store_size(&f->real.store), end = max_u64(size, f->reserved_to);
 	u64 step = min_u64(max_u64(size / 8, STEP_MIN), STEP_MAX);
-	bool skips = from > max_u64(size, f->reserved_to); /* then the next may do so, too */
-	bool first = !size && !f->reserved_to;
-	u64 more = skips || first ? to : max_u64(to, min_u64(div_roundup(to, step) * step, limit));
-	int error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, more - from);
+	u64 quarter = min_u64(step, round_down(known / 4, PAGE_SIZE));
+
+	f->skipped = f->skipped || from > round_up(end, PAGE_SIZE);
+	if (!end || from > end)
+		return to;
+	if (to <= end)
+		to = min_u64(to + quarter, end);
+	else if (f->skipped)
+		to += quarter;
+	else
+		to = div_roundup(to, step) * step;
+	return min_u64(to, limit);
+}
+
+static int make_room(struct fd_store *f, u64 from, u64 to, u64 known, u64 limit)
+{
+	u64 more = with_ahead(f, from, to, known, limit);
+	int error = call_reserve(f, from, more);
 
 	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG) {
 		more = to;
-		error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, more - from);
+		error = call_reserve(f, from, more);
 	}
 	if (error == -EOPNOTSUPP || error == -ENOSYS) {
 		room_add(&f->room, 0, STORE_SIZE_MAX); /* it can't be promised: don't ask again */
@@ -222,7 +273,7 @@ static bool fd_has_room(struct store *s, u64 from, u64 to)
 static int fd_reserve(struct store *s, u64 from, u64 to)
 {
 	struct fd_store *f = fd_store_of_store(s);
-	u64 known_from, known_to, limit = size_limit();
+	u64 known_from, known_to, known, limit = size_limit();
 	int error = 0;
 
 	if (f->block_device)
@@ -232,10 +283,11 @@ static int fd_reserve(struct store *s, u64 from, u64 to)
 	mutex_lock(&f->room.lock);
 	known_from = atomic_load(&f->room.from);
 	known_to = atomic_load(&f->room.to);
-	if (from >= known_from && from < known_to) /* it continues what is known: only the rest */
+	if (from >= known_from && from <= known_to) /* it continues what is known: only the rest */
 		from = min_u64(known_to, to);
+	known = from == known_to ? known_to - known_from : 0;
 	if (from < to && !is_written(f, from, to))
-		error = make_room(f, from, to, limit);
+		error = make_room(f, from, to, known, limit);
 	mutex_unlock(&f->room.lock);
 	return error;
 }
@@ -309,18 +361,25 @@ static const struct store_ops fd_ops = {
 	.landed = real_store_landed,
 };
 
-/* The size of what fd is open on, or a negative errno. */
-static s64 size_of(int fd, bool *block_device)
+/* Whether a file has room past its end. Only who has more blocks than his bytes need is asked. */
+static bool has_room_past_end(int fd, const struct stat *st)
 {
-	struct stat st;
+	struct fiemap map = { .fm_start = round_up((u64)st->st_size, PAGE_SIZE),
+			      .fm_length = STORE_SIZE_MAX };
+
+	if (!S_ISREG(st->st_mode) || (u64)st->st_blocks * SECTOR <= map.fm_start)
+		return false;
+	return ioctl(fd, FS_IOC_FIEMAP, &map) || map.fm_mapped_extents;
+}
+
+/* The size of what fd is open on, or a negative errno. */
+static s64 size_of(int fd, const struct stat *st)
+{
 	off_t end;
 
-	if (fstat(fd, &st))
-		return -errno;
-	*block_device = S_ISBLK(st.st_mode);
-	if (S_ISREG(st.st_mode))
-		return st.st_size;
-	if (!S_ISBLK(st.st_mode))
+	if (S_ISREG(st->st_mode))
+		return st->st_size;
+	if (!S_ISBLK(st->st_mode))
 		return -EINVAL;
 	end = lseek(fd, 0, SEEK_END);
 	return end < 0 ? -errno : end;
@@ -329,8 +388,8 @@ static s64 size_of(int fd, bool *block_device)
 int store_open_fd(struct device *d, int fd, struct store **out)
 {
 	struct fd_store *f = NULL;
-	bool block_device = false;
-	s64 size = d->ops == &file_ops ? size_of(fd, &block_device) : -EINVAL;
+	struct stat st;
+	s64 size = d->ops != &file_ops ? -EINVAL : fstat(fd, &st) ? -errno : size_of(fd, &st);
 	int flags = fcntl(fd, F_GETFL);
 
 	if (size > (s64)STORE_SIZE_MAX)
@@ -345,9 +404,11 @@ int store_open_fd(struct device *d, int fd, struct store **out)
 		return (int)size;
 	}
 	f->fd = fd;
-	f->block_device = block_device;
+	f->block_device = S_ISBLK(st.st_mode);
 	room_init(&f->room);
 	real_store_init(&f->real, d, &fd_ops, &fd_real_ops, (u64)size);
+	if (has_room_past_end(fd, &st))
+		store_keep_room(&f->real.store);
 	*out = &f->real.store;
 	return 0;
 }

@@ -16,7 +16,8 @@ struct fd_store {
 	u32 memory_align; /* of the addresses in its vectors */
 	bool block_device;
 	struct room room;
-	u64 reserved_to; /* room was made up to here, perhaps past the end; under room.lock */
+	bool skipped;    /* pages, when it grew; under room.lock, as is the next */
+	u64 reserved_to; /* room was made up to here, perhaps past the end */
 };
 
 static inline struct fd_store *fd_store_of(struct real_store *r)

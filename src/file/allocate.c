@@ -92,8 +92,8 @@ static int punch_pages(struct inode *inode, u64 first, u64 end)
 }
 
 /*
- * Data that was to make the store as long as the file may be gone from the cache: then the store
- * has to be told.
+ * Data that was to make the store as long as the file may go from the cache, whatever fails after
+ * that: so the store is told before.
  */
 static int keep_length(struct inode *inode)
 {
@@ -115,13 +115,15 @@ static int punch(struct inode *inode, u64 offset, u64 end)
 	end = min_u64(end, size);
 	if (first > stop) /* within one page */
 		return zero_edge(inode, offset, end);
+	rc = keep_length(inode);
+	if (rc)
+		return rc;
 	inode_promise_zeros(inode, first << PAGE_SHIFT, stop << PAGE_SHIFT);
 	rc = punch_pages(inode, first, stop);
 	if (!rc)
 		rc = zero_edge(inode, offset, min_u64(first << PAGE_SHIFT, end));
 	if (!rc && stop << PAGE_SHIFT < end)
 		rc = zero_edge(inode, stop << PAGE_SHIFT, end);
-	rc = rc ? rc : keep_length(inode);
 	inode_promise_kept(inode);
 	return rc;
 }
@@ -144,8 +146,12 @@ static int allocate_locked(struct inode *inode, unsigned mode, u64 offset, u64 e
 		rc = punch(inode, offset, end);
 	if (!rc)
 		rc = make_room(inode, offset, end);
-	if (!rc && !(mode & FILE_KEEP_SIZE) && end > size_now(inode))
-		rc = inode_resize(inode, end);
+	if (!rc && end > size_now(inode)) {
+		if (mode & FILE_KEEP_SIZE)
+			store_keep_room(inode->m.store);
+		else
+			rc = inode_resize(inode, end);
+	}
 	return rc;
 }
 

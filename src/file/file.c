@@ -95,15 +95,30 @@ int file_untold_error(struct file *f)
 	return error;
 }
 
+/* What a failed write has left past the end would be the file's after a crash. */
+static int clear_litter(struct inode *inode)
+{
+	int rc;
+
+	if (likely(!atomic_load_explicit(&inode->littered, memory_order_relaxed)))
+		return 0;
+	rwsem_lock(&inode->lock);
+	rc = inode_clear_litter(inode);
+	rwsem_unlock(&inode->lock);
+	return rc;
+}
+
 int file_fsync(struct file *f, bool data_only)
 {
-	int error, flushed, untold;
+	int error, cleared, flushed, untold;
 
 	world_spend(COST_SYSCALL, 1);
+	cleared = clear_litter(f->inode);
 	error = inode_sync_range(f->inode, 0, INDEX_MAX_PAGES - 1);
 	flushed = inode_make_safe(f->inode, data_only);
 	untold = file_untold_error(f);
 	error = error ? error : flushed;
+	error = error ? error : cleared;
 	return error ? error : untold;
 }
 

@@ -127,6 +127,10 @@ int inode_error(struct inode *inode);
  * the error of what could not be written ends. Waits for what is in flight.
  */
 int inode_forget(struct inode *inode);
+/* The same; shows what is given up, and not on the device, as inode_show_unwritten() does. */
+int inode_forget_telling(struct inode *inode,
+			 void (*fn)(void *ctx, u64 offset, const void *data, u64 length),
+			 void *ctx);
 
 /* --- files */
 

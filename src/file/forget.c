@@ -101,14 +101,19 @@ int inode_error(struct inode *inode)
 	return error;
 }
 
-int inode_forget(struct inode *inode)
+int inode_forget_telling(struct inode *inode,
+			 void (*fn)(void *ctx, u64 offset, const void *data, u64 length), void *ctx)
 {
 	struct mapping *m = &inode->m;
+	struct piece p = { .fn = fn, .ctx = ctx };
 	struct folio *f;
 
 	rwsem_lock(&inode->lock);
 	while ((f = lock_folio_from(m, 0, INDEX_MAX_PAGES))) {
 		folio_wait_writeback(f);
+		for (u64 page = f->index; fn && page < folio_end(f); page++)
+			add_page(inode, &p, f, page);
+		show_piece(&p);
 		mapping_remove(m, f);
 		put_locked(m->cache, f);
 	}
@@ -118,6 +123,11 @@ int inode_forget(struct inode *inode)
 	inode_set_size(inode, store_size(m->store));
 	rwsem_unlock(&inode->lock);
 	return 0;
+}
+
+int inode_forget(struct inode *inode)
+{
+	return inode_forget_telling(inode, NULL, NULL);
 }
 
 /* The next run of pages at or after `page` that failed; false: there is none. */

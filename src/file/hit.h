@@ -13,11 +13,6 @@
 #define BRANCH(value) __asm__("" : "+r"(value))
 
 /*
- * Reads what lies in one page, if the file is plain; false: it is not cached and valid, and
- * nothing was done but scribbling to the buffer.
- */
-bool hit_read_page(struct file *f, void *to, size_t length, u64 offset);
-/*
  * Copies what one folio holds of a read: the bytes copied, or 0 if the folio is not there, not
  * valid, marked for readahead or being changed. Moves only the buffers on. `used`: note the use.
  */
@@ -25,6 +20,8 @@ u64 hit_read(struct read *r, bool used);
 
 /* A write there comes next: has what it will lock fetched. */
 void hit_expect(const struct inode *inode, u64 position);
+/* The same where there is time to find it, and what the index has of it besides. */
+void hit_expect_later(const struct inode *inode, u64 position);
 /*
  * The folio at a byte, locked, for a write of [position, position + bytes) as far as it reaches: if
  * it is cached and nobody has it locked, the write is within the file's size, has its room on the

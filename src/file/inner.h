@@ -102,6 +102,8 @@ static inline void put_locked(struct cache *c, struct folio *f)
  * is -ESTALE if it is worth another look.
  */
 struct folio *read_folio(struct read *r, int *error);
+/* The way of those reads that do not hit. */
+ssize_t read_slowly(struct file *f, void *buf, size_t length, u64 offset);
 /* Tells readahead how far the read came. */
 void read_note_end(struct read *r);
 
@@ -171,8 +173,12 @@ int inode_make_safe(struct inode *inode, bool data_only);
 /* A call has changed the inode's times, and its size if it grew. */
 void inode_changed(struct inode *inode, bool grew);
 
-/* Enters what of an inode is not on its device into the losses, if there are any to be told. */
-void inode_tell_loss(struct inode *inode, struct engine_losses *losses);
+/*
+ * The last word on an inode whose last sync gave `error`: nobody writes it from here on, what was
+ * on its way has landed, and what is not on its device then is lost and entered into the losses,
+ * if there are any to be told. 0, or an error if data is lost or could not be made safe.
+ */
+int inode_end(struct inode *inode, int error, struct engine_losses *losses);
 
 /* Whether a page is data, and not a hole: see seek.c. */
 bool inode_has_data(struct inode *inode, u64 page);

@@ -105,7 +105,9 @@ int inode_reserve(struct inode *inode, u64 from, u64 end, bool nowait)
 {
 	/* who skips pages makes a sparse file: what is ahead of him may be the next hole */
 	u64 size = size_now(inode);
-	u64 ahead = from > round_up(size, PAGE_SIZE) ? 0 : min_u64(size, RESERVE_AHEAD_BYTES);
+	u64 ahead = inode->sparse || from > round_up(size, PAGE_SIZE)
+			    ? 0
+			    : min_u64(size, RESERVE_AHEAD_BYTES);
 	u64 start;
 	/* not only below the size: a write may have failed after it skipped something, and a hole
 	 * that was punched up to the size takes the rest of its page along */
@@ -259,10 +261,10 @@ int inode_resize(struct inode *inode, u64 size_bytes)
 	u64 old = size_now(inode);
 
 	assert(rwsem_is_exclusive(&inode->lock));
-	if (size_bytes == old)
+	if (size_bytes == old && !store_keeps_room(inode->m.store))
 		return 0;
 	atomic_store(&inode->unflushed, true);
-	return size_bytes < old ? shorten(inode, size_bytes) : lengthen(inode, size_bytes);
+	return size_bytes <= old ? shorten(inode, size_bytes) : lengthen(inode, size_bytes);
 }
 
 int inode_truncate(struct inode *inode, u64 size_bytes)

@@ -24,10 +24,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define BUCKETS      32768
-#define FDS_AN_INODE 2 /* with and without O_DIRECT */
-#define SETTLED_MAX  4 /* idle files looked at in one call */
-#define VICTIMS_MAX  64
+#define BUCKETS     32768
+#define SETTLED_MAX 4 /* idle files looked at in one call */
+#define VICTIMS_MAX 64
 
 struct key {
 	u64 device, number;
@@ -55,12 +54,12 @@ struct entry {
 };
 
 struct path_table {
-	struct engine *engine; /* immutable, as are the next four */
+	struct engine *engine; /* immutable, as are the next two */
 	unsigned device;
 	u32 block_bytes;
-	u64 idle_max, inodes_max;
 	struct mutex lock;   /* protects all below, and the entries; not held over I/O of data */
 	struct cond changed; /* an entry is no longer busy */
+	u64 idle_max, inodes_max;
 	struct list_node idle, settled;
 	u64 inodes, idles, dropped, foreign;
 	struct entry *bucket[BUCKETS];
@@ -224,7 +223,8 @@ static void settle(struct entry *e)
 
 	if (has_changed(e))
 		return; /* the next open will see it */
-	if (e->writable && !e->key.block && inode->reserved > size) {
+	if (e->writable && !e->key.block && inode->reserved > size &&
+	    !store_keeps_room(inode->m.store)) {
 		rwsem_lock(&inode->lock);
 		if (!store_truncate(inode->m.store, size))
 			inode->reserved = size;
@@ -394,7 +394,7 @@ static u64 default_inodes_max(void)
 
 	if (getrlimit(RLIMIT_NOFILE, &fds) || fds.rlim_cur == RLIM_INFINITY)
 		return UINT32_MAX;
-	return max_u64(fds.rlim_cur / 4 * 3 / FDS_AN_INODE, 1);
+	return max_u64(fds.rlim_cur / 4 * 3 / PATH_FDS_AN_INODE, 1);
 }
 
 int path_table_create(struct engine *e, const struct path_config *c, struct path_table **out)
@@ -421,6 +421,14 @@ int path_table_create(struct engine *e, const struct path_config *c, struct path
 	return 0;
 }
 
+void path_table_narrow(struct path_table *t, u64 inodes_max)
+{
+	mutex_lock(&t->lock);
+	t->inodes_max = min_u64(t->inodes_max, max_u64(inodes_max, 1));
+	t->idle_max = min_u64(t->idle_max, t->inodes_max);
+	mutex_unlock(&t->lock);
+}
+
 int path_table_destroy(struct path_table *t, struct engine_losses *losses)
 {
 	int error = 0;
@@ -436,10 +444,8 @@ int path_table_destroy(struct path_table *t, struct engine_losses *losses)
 
 		if (!rc)
 			continue;
+		rc = inode_end(e->inode, rc, losses);
 		error = error ? error : rc;
-		if (losses)
-			losses->error = losses->error ? losses->error : rc;
-		inode_tell_loss(e->inode, losses);
 		discard(e);
 	}
 	mutex_unlock(&t->lock);

@@ -29,6 +29,7 @@ struct path_config {
 	u32 inodes_max;  /* open and idle together, each a file descriptor; 0: what
 			   * RLIMIT_NOFILE leaves when a quarter of it is kept for others */
 };
+#define PATH_FDS_AN_INODE 2 /* at most: with and without O_DIRECT */
 
 /* 0, -EINVAL or -ENOMEM. The engine outlives the table. */
 int path_table_create(struct engine *e, const struct path_config *c, struct path_table **out);
@@ -38,6 +39,8 @@ int path_table_create(struct engine *e, const struct path_config *c, struct path
  * NULL, says of what.
  */
 int path_table_destroy(struct path_table *t, struct engine_losses *losses);
+/* From now on there may be fewer inodes; those that are there stay. */
+void path_table_narrow(struct path_table *t, u64 inodes_max);
 
 /*
  * Opens as open(2) does; `mode` counts when the file is made. Known flags: O_RDONLY, O_WRONLY,

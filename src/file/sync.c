@@ -16,6 +16,7 @@
 #include "cache/persist.h"
 #include "file/inner.h"
 #include "writeback/tenant.h"
+#include <errno.h>
 
 #define PROGRESS_NS (20 * NSEC_PER_MSEC)
 
@@ -153,7 +154,7 @@ int engine_sync_progress(struct engine *e, int (*progress)(void *ctx, u64 pages)
 	s->engine = e;
 	completion_init(&s->done);
 	list_init(&s->link);
-	s->task = world_spawn("sync", run_syncer, s);
+	s->task = world_spawn_in(e->all.world, "sync", run_syncer, s);
 	if (!s->task) {
 		free(s);
 		return -ENOMEM;
@@ -175,25 +176,40 @@ int engine_sync_progress(struct engine *e, int (*progress)(void *ctx, u64 pages)
 
 /* --- the end */
 
-void inode_tell_loss(struct inode *inode, struct engine_losses *losses)
+/* Enters what of an inode is not on its device into the losses, if there are any to be told. */
+static void tell_loss(struct inode *inode, u64 bytes, int error, struct engine_losses *losses)
 {
-	u64 bytes = inode_unwritten_bytes(inode);
-	int error;
-
-	if (!bytes)
-		return;
 	if (inode->m.persist_file) /* the next one may be luckier */
 		persist_freeze(inode->m.cache->config.persist);
 	if (!losses)
 		return;
-	spin_lock(&inode->m.tree_lock);
-	error = inode->m.error;
-	spin_unlock(&inode->m.tree_lock);
 	losses->files++;
 	losses->bytes += bytes;
 	losses->error = losses->error ? losses->error : error;
 	if (losses->lost)
 		losses->lost(losses->ctx, inode, bytes, error);
+}
+
+int inode_end(struct inode *inode, int error, struct engine_losses *losses)
+{
+	u64 bytes;
+	int first;
+
+	/* what is being tried again is not dirty meanwhile, and may be safe in the end */
+	inode_detach(inode);
+	inode_wait_pages(inode, 0, INDEX_MAX_PAGES - 1);
+	inode_wait_landings(inode);
+	bytes = inode_unwritten_bytes(inode);
+	first = inode_error(inode);
+	if (bytes) {
+		error = first ? first : error ? error : -EIO;
+		tell_loss(inode, bytes, error, losses);
+	} else if (error && inode_policy(inode)->errors == ERRORS_KEEP) {
+		error = atomic_load(&inode->unflushed) ? inode_flush_device(inode) : 0;
+	}
+	if (losses && !losses->error)
+		losses->error = error;
+	return error;
 }
 
 /* Ends all flushers, waits for what is still in flight, and frees the devices' state. */
@@ -212,18 +228,17 @@ static void stop_flushers(struct engine *e)
 
 int engine_destroy_telling(struct engine *e, struct engine_losses *losses)
 {
-	int error;
+	int synced, error = 0;
 
 	join_syncers(e, true);
-	error = engine_sync(e);
+	synced = engine_sync(e);
 	while (!list_empty(&e->inodes)) {
 		struct inode *inode = list_entry(e->inodes.next, struct inode, all);
+		int rc = inode_end(inode, synced, losses);
 
-		inode_tell_loss(inode, losses);
+		error = error ? error : rc;
 		inode_destroy(inode);
 	}
-	if (losses && !losses->error)
-		losses->error = error;
 	stop_flushers(e);
 	writeback_finish(&e->all);
 	assert(!atomic_load(&e->lent_pages));

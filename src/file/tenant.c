@@ -85,6 +85,20 @@ const char *engine_tenant_name(const struct tenant *t)
 	return t->name;
 }
 
+void engine_tenant_name_of(struct engine *e, u64 word, char *name, size_t size)
+{
+	struct tenants *ts = writeback_tenants(&e->all);
+	struct tenant *t = ts ? tenant_of_word(ts, word) : NULL;
+
+	*name = 0;
+	if (!t)
+		return;
+	spin_lock(&t->lock);
+	if (tenant_word(t) == word)
+		snprintf(name, size, "%s", t->name);
+	spin_unlock(&t->lock);
+}
+
 void engine_tenant_stats(struct engine *e, struct tenant *t, struct tenant_stats *out)
 {
 	const struct policy *p = &e->all.policy;
@@ -101,6 +115,7 @@ void engine_tenant_stats(struct engine *e, struct tenant *t, struct tenant_stats
 		.cached = cached > 0 ? (u64)cached : 0,
 		.thresh = limits.thresh,
 		.background_thresh = limits.bg,
+		.floor = tenant_config(t).floor,
 		.dirty_max = ledger_peak(l, by_folio ? LEVEL_FOLIO_DIRTY : LEVEL_DEBT),
 		.charged = account_dirtied(p, l),
 		.written = account_written(p, l),

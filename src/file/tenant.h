@@ -23,7 +23,7 @@ struct tenant_settings {
 struct tenant_stats {
 	u64 dirty, writeback;
 	u64 debt, in_flight, cached;
-	u64 thresh, background_thresh;
+	u64 thresh, background_thresh, floor;
 	u64 dirty_max;
 	u64 charged, written;
 	u64 pages_dirtied, pages_written;
@@ -51,6 +51,8 @@ struct tenant *engine_tenant(struct engine *e, const char *name);
 /* The i-th that is open, or NULL. */
 struct tenant *engine_tenant_at(struct engine *e, size_t i);
 const char *engine_tenant_name(const struct tenant *t);
+/* The name of one by its word (tenant_word()); "": it went away, and nothing of it is left. */
+void engine_tenant_name_of(struct engine *e, u64 word, char *name, size_t size);
 void engine_tenant_stats(struct engine *e, struct tenant *t, struct tenant_stats *out);
 void engine_tenant_reset(struct engine *e, struct tenant *t); /* dirty_max */
 

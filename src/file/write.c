@@ -552,6 +552,8 @@ ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigned count
 		promised = dontcache_enter(inode->wb, pages_of(length));
 	w.position = *offset;
 	w.end = *offset + length;
+	if (!append)
+		hit_expect_later(inode, *offset);
 	if (append)
 		rc = write_append(&w, length);
 	else if (inode_policy(inode)->write_lock == WRITE_LOCK_INODE)

@@ -156,7 +156,7 @@ static void end_ramp(struct clone *c, u64 now)
 {
 	c->ramping = false;
 	c->epoch_ns = c->counted_ns = now;
-	c->rate_shift_us = 0;
+	c->rate_shift_us = c->between_ns = 0;
 	for (int dir = 0; dir < JOB_DIRS; dir++) {
 		c->issued_ios[dir] = c->issued_bytes[dir] = 0;
 		c->rate_next_us[dir] = c->rate_random_us[dir] = 0;
@@ -381,31 +381,20 @@ static void issue_all(struct clone *c)
 	c->depth_since_ns = c->epoch_ns;
 	clone_join_flow(c);
 	c->shared = tasks > 1;
+	c->verifies_passes = verify_wanted(c) && o->do_verify && !o->latency_target_ns;
 	if (punted_wanted(c))
 		punted_begin(c);
-	if (c->shared)
-		work_together(c, tasks);
-	else
-		work(c);
+	do {
+		if (c->shared)
+			work_together(c, tasks);
+		else
+			work(c);
+	} while (verify_pass(c));
 	punted_end(c);
 	clone_leave_flow(c);
 	if (o->end_fsync && (o->rw & RW_WRITE))
 		sync_at_end(c);
 	c->issued_ns = world_now();
-}
-
-static void verify_all(struct clone *c)
-{
-	u8 *buffer;
-
-	if (!verify_wanted(c) || !c->written.count || c->error)
-		return;
-	buffer = aligned_alloc(PAGE_SIZE, round_up(job_max_bs(&c->job->o), PAGE_SIZE));
-	if (buffer)
-		verify_written(c, buffer);
-	else
-		clone_fail(c, -ENOMEM, "no memory for a block to verify");
-	free(buffer);
 }
 
 /* Reading back is a time of its own. */
@@ -417,7 +406,7 @@ static u64 runtime_of(const struct clone *c, enum job_dir dir)
 		return 0;
 	if (dir == JOB_DIR_READ && !(o->rw & RW_READ) && !o->verify_only)
 		return c->verify_ns;
-	return c->issued_ns - c->counted_ns;
+	return c->issued_ns - c->counted_ns - c->between_ns;
 }
 
 void clone_main(void *clone)
@@ -434,7 +423,7 @@ void clone_main(void *clone)
 	c->issued_ns = c->epoch_ns;
 	if (!o->create_only) {
 		issue_all(c);
-		verify_all(c);
+		verify_written(c);
 	}
 	verify_end(c);
 	c->ended_ns = world_now();
@@ -500,6 +489,8 @@ static int make_blocks(struct clone *c)
 
 			blocks_init(&f->blocks[n], o, dir, count,
 				    seed_mix(c->seed, 16 + 2 * i + n));
+			if (blocks_remember(&f->blocks[n], o, dir))
+				return -ENOMEM;
 		}
 	}
 	return 0;
@@ -592,6 +583,8 @@ void clone_finish(struct clone *c)
 	free(c->series.window);
 	free(c->written.record);
 	free(c->log.entry);
+	for (u32 i = 0; i < 2 * c->plans.count && c->blocks; i++)
+		blocks_finish(&c->blocks[i]);
 	free(c->blocks);
 	free(c->files);
 	files_plan_finish(&c->plans);

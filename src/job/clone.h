@@ -5,13 +5,16 @@
 
 #include "job/distribution.h"
 #include "job/jobs.h"
+#include "job/visited.h"
 #include "world/lock.h"
 
 /* Random blocks of one file. */
 struct blocks {
 	u64 count;
-	bool once; /* each block once a pass, in the order of `order` */
-	struct permute order;
+	bool once;                /* each block once a pass, ... */
+	struct permute order;     /* in this order, ... */
+	struct visited visited;   /* or as they are drawn, if I/Os take several of them */
+	u64 unit_bytes;           /* of a visited block; 0: they are not kept */
 	struct distribution skew; /* if not once */
 	struct rng rng;
 	u64 seed; /* of the next pass */
@@ -134,6 +137,7 @@ struct clone {
 	u64 service_left; /* I/Os that the file of the last I/O gets yet */
 	u32 next_file, current_file, done_files, open_files, passes;
 	bool pass_issued, last_was_sync, rewinds;
+	bool verifies_passes; /* what a pass wrote is read back before the next one */
 	enum job_dir direction;
 	struct rng mix; /* draws directions, and files where they are drawn */
 	struct rng sizes, arrivals, randomness;
@@ -159,6 +163,7 @@ struct clone {
 	struct series series;
 	struct written written;
 	u64 verify_ns, verify_errors; /* time of reading back, blocks that differed */
+	u64 between_ns;               /* how much of it lies between the other I/Os */
 	u64 issued_ns;                /* when the last I/O but those was over */
 	char verify_text[160];        /* of the first difference */
 	struct job_log log;
@@ -217,6 +222,9 @@ u64 run_size_of(void *run, const char *path);
 
 /* generate.c: the next I/O. 1, or 0 at the end, or when the clone failed. May sleep. */
 int clone_next(struct clone *c, struct io *io);
+/* True if all files are done and there is another pass, which then begins. clone_next() asks
+ * itself, but for a clone that verifies its passes. */
+bool clone_next_pass(struct clone *c);
 
 /* pace.c: when. Sleeps end early when the clone is terminated. */
 void clone_sleep_until(struct clone *c, u64 when);
@@ -229,6 +237,8 @@ bool clone_wait_for_rate(struct clone *c, enum job_dir *dir, u64 now);
 /* An I/O was issued: when is the next one due? */
 void clone_pace(struct clone *c, enum job_dir dir);
 void clone_think_if_due(struct clone *c);
+/* Time passed that is not to be caught up on. */
+void clone_shift_rates(struct clone *c, u64 ns);
 /* Holds the clone back while others of its flow are behind. False: time to look around. */
 bool clone_flows(struct clone *c);
 void clone_join_flow(struct clone *c);
@@ -240,6 +250,12 @@ void clone_depth_learn(struct clone *c, u64 latency_ns, u64 now);
 /* blocks.c */
 void blocks_init(struct blocks *b, const struct job_options *o, enum job_dir dir, u64 count,
 		 u64 seed);
+/* Then, if I/Os are of several sizes: 0 or -ENOMEM. */
+int blocks_remember(struct blocks *b, const struct job_options *o, enum job_dir dir);
+void blocks_finish(struct blocks *b);
+/* So much of an I/O at a position can be done: up to what was visited before. Then it is visited,
+ * too. */
+u64 blocks_visit(struct blocks *b, u64 position, u64 length);
 /* 0, or -ENODATA at the end of a pass. */
 int blocks_next(struct blocks *b, u64 *block);
 void blocks_restart(struct blocks *b);

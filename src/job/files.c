@@ -82,12 +82,26 @@ static char *file_path(const struct job *j, u32 clone, u32 number)
 	return path;
 }
 
-/* fio rounds a share, but not a number, up to whole blocks. */
-static u64 offset_of(const struct amount *a, u64 has, u64 bs)
+static u64 amount_of(const struct amount *a, u64 has)
 {
-	if (!a->percent)
-		return a->bytes;
-	return div_roundup((u64)((unsigned __int128)has * a->percent / 100), bs) * bs;
+	return a->percent ? (u64)((unsigned __int128)has * a->percent / 100) : a->bytes;
+}
+
+/*
+ * Where in a file clone number `clone` begins. As fio does, what is a share of the file is rounded
+ * up to whole blocks, or to what offset_align says; numbers are not.
+ */
+static int start_of(const struct job_options *o, u32 clone, u64 has, u64 *start)
+{
+	u64 unit = o->offset_align_bytes ? o->offset_align_bytes : job_min_bs(o), steps;
+
+	if (__builtin_mul_overflow(amount_of(&o->offset_increment, has), clone, &steps) ||
+	    steps > 1ull << 62)
+		return -EINVAL;
+	*start = amount_of(&o->offset, has) + steps;
+	if (o->offset.percent || o->offset_increment.percent)
+		*start = round_up(*start, unit);
+	return 0;
 }
 
 /* The size of file `number`, drawn if filesize is a range, in whole blocks as far as can be. */
@@ -107,12 +121,10 @@ static int plan_extent(struct file_plan *f, const struct job *j, u32 clone, u32 
 		       u64 has, struct err *e)
 {
 	const struct job_options *o = &j->o;
-	u64 end, step = offset_of(&o->offset_increment, has, job_min_bs(o));
+	u64 end;
 
-	f->start = offset_of(&o->offset, has, job_min_bs(o));
-	if (__builtin_mul_overflow(step, clone, &step) || step > 1ull << 62)
+	if (start_of(o, clone, has, &f->start))
 		return err_set(e, NULL, 0, "offset_increment of job %s leads too far", o->name);
-	f->start += step;
 	if (o->filesize_bytes)
 		end = draw_filesize(o, j->filenames.count ? 0 : clone, number);
 	else if (share)

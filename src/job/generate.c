@@ -27,10 +27,11 @@ static bool data_is_done(const struct clone *c)
 	const struct job_options *o = &c->job->o;
 	u64 ios = c->issued_ios[JOB_DIR_READ] + c->issued_ios[JOB_DIR_WRITE];
 
+	if (o->time_based)
+		return false;
 	if (o->number_ios && ios / o->loops >= o->number_ios)
 		return true;
-	return !o->time_based &&
-	       c->issued_bytes[JOB_DIR_READ] + c->issued_bytes[JOB_DIR_WRITE] >= c->limit_bytes;
+	return c->issued_bytes[JOB_DIR_READ] + c->issued_bytes[JOB_DIR_WRITE] >= c->limit_bytes;
 }
 
 static void begin_file_anew(struct clone_file *f)
@@ -46,13 +47,12 @@ static void begin_file_anew(struct clone_file *f)
 	}
 }
 
-/* All files are done. True if there is another pass, which then begins. */
-static bool next_pass(struct clone *c)
+bool clone_next_pass(struct clone *c)
 {
 	const struct job_options *o = &c->job->o;
 	u64 issued = c->issued_bytes[JOB_DIR_READ] + c->issued_bytes[JOB_DIR_WRITE];
 
-	if (!c->pass_issued)
+	if (c->done_files < c->plans.count || !c->pass_issued)
 		return false;
 	c->passes++;
 	if (!o->time_based) {
@@ -175,12 +175,17 @@ static enum job_dir draw_direction(struct clone *c)
 	return rng_below(&c->mix, 100) < o->rwmixread ? JOB_DIR_READ : JOB_DIR_WRITE;
 }
 
+static struct blocks *blocks_of(const struct clone_file *f, enum job_dir dir)
+{
+	return &f->blocks[f->blocks[1].count ? dir : 0];
+}
+
 /* A file that a job by time has read or written to its end begins anew. */
 static void rewind_file(struct clone *c, struct clone_file *f, enum job_dir dir)
 {
 	f->position[dir] = f->zone;
 	if (f->blocks)
-		blocks_restart(&f->blocks[f->blocks[1].count ? dir : 0]);
+		blocks_restart(blocks_of(f, dir));
 	if (c->job->o.invalidate && !c->job->o.direct && f->handle)
 		clone_drop_cached(c, f);
 }
@@ -209,7 +214,7 @@ static void choose_zone(struct clone *c, struct clone_file *f, enum job_dir dir)
 	if (!f->blocks || c->zone_bytes % o->zonerange_bytes)
 		return;
 	room = min_u64(o->zonerange_bytes, part_end(f) - f->zone);
-	blocks_init(&f->blocks[f->blocks[1].count ? dir : 0], o, dir, room / o->ba_bytes[dir],
+	blocks_init(blocks_of(f, dir), o, dir, room / o->ba_bytes[dir],
 		    seed_mix(c->seed, 1000 + c->sequence));
 }
 
@@ -233,7 +238,7 @@ static int random_position(struct clone *c, struct clone_file *f, enum job_dir d
 {
 	u64 block;
 
-	if (blocks_next(&f->blocks[f->blocks[1].count ? dir : 0], &block))
+	if (blocks_next(blocks_of(f, dir), &block))
 		return -ENODATA;
 	*position = f->zone + block * c->job->o.ba_bytes[dir];
 	return 0;
@@ -327,6 +332,7 @@ static u64 choose_length(struct clone *c, struct clone_file *f, enum job_dir dir
 static int place_io(struct clone *c, struct clone_file *f, enum job_dir dir, u64 *position,
 		    u64 *length)
 {
+	u64 visited;
 	bool draw;
 
 	if (c->job->o.zonemode == ZONE_STRIDED)
@@ -340,6 +346,10 @@ static int place_io(struct clone *c, struct clone_file *f, enum job_dir dir, u64
 		if (*length || !c->rewinds)
 			break;
 		rewind_file(c, f, dir);
+	}
+	if (f->blocks && *length) {
+		visited = blocks_visit(blocks_of(f, dir), *position, *length);
+		*length = draw ? visited : *length;
 	}
 	return *length ? 0 : -ENODATA;
 }
@@ -402,7 +412,7 @@ int clone_next(struct clone *c, struct io *io)
 			continue;
 		f = next_file(c);
 		if (!f) {
-			if (!next_pass(c))
+			if (c->verifies_passes || !clone_next_pass(c))
 				return 0;
 			continue;
 		}

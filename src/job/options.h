@@ -134,6 +134,7 @@ struct job_options {
 	u64 randseed;
 	struct spread spread;
 	u64 zonemode, zonesize_bytes, zonerange_bytes, zoneskip_bytes;
+	u64 offset_align_bytes; /* 0: the smallest block */
 	const char *wait_for;
 	u64 exit_what;
 	u64 flow, flow_id, flow_sleep_ns;

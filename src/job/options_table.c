@@ -230,6 +230,8 @@ const struct option options_table[] = {
 	OPTION("fill_device", BOOL, fill_device, "write until there is no space: no error then",
 	       .alias = "fill_fs"),
 	OPTION("offset", AMOUNT, offset, "where in each file to begin", .alias = "fileoffset"),
+	OPTION("offset_align", BYTES, offset_align_bytes,
+	       "an offset in percent is rounded up to a multiple of this", .max = 1ull << 62),
 	OPTION("offset_increment", AMOUNT, offset_increment,
 	       "how much further each clone begins"),
 	OPTION("number_ios", COUNT, number_ios, "stop after so many I/Os"),
@@ -356,14 +358,18 @@ const struct option options_table[] = {
 
 	/* --- without effect */
 #define STATISTICS "what is measured does not depend on it here"
-#define CONTENTS   "no result depends on what is written"
-#define PLACES     "simulated CPUs are all alike"
+#define CONTENTS   "data, where there is any, is pseudo-random"
+#define PLACES     "tasks run on any CPU"
 #define QUEUES     "I/Os are submitted and reaped one by one"
 #define OUTPUT     "the report does not depend on it"
 #define SCHEDULING "all jobs have the same priority"
-#define SETUP      "files are laid out before time begins"
+#define SETUP      "files are laid out before the jobs begin"
 #define MEMORY     "buffers are the engine's business"
 #define VERIFYING  "it changes nothing about what is verified"
+#define STEADY     "a job runs for its whole time"
+#define REPLAYING  "no log of I/Os is replayed"
+#define TRIMMING   "nothing is trimmed"
+#define ZONES      "no device has zones"
 	NOTHING("disk_util", BOOL, STATISTICS),
 	NOTHING("gtod_reduce", BOOL, STATISTICS),
 	NOTHING("gtod_cpu", COUNT, STATISTICS),
@@ -387,6 +393,9 @@ const struct option options_table[] = {
 	NOTHING("log_hist_msec", COUNT, OUTPUT),
 	NOTHING("log_hist_coarseness", COUNT, OUTPUT),
 	NOTHING("write_hist_log", TEXT_MAYBE, OUTPUT),
+	NOTHING("log_alternate_epoch", BOOL, OUTPUT),
+	NOTHING("log_alternate_epoch_clock_id", COUNT, OUTPUT),
+	NOTHING("log_compression_cpus", TEXT, OUTPUT),
 	NOTHING("block_error_percentiles", BOOL, OUTPUT),
 	NOTHING("error_dump", BOOL, OUTPUT),
 	NOTHING("zero_buffers", FLAG, CONTENTS),
@@ -412,8 +421,8 @@ const struct option options_table[] = {
 	NOTHING("prio", COUNT, SCHEDULING, .max = 7),
 	NOTHING("prioclass", COUNT, SCHEDULING, .max = 3),
 	NOTHING("cmdprio_percentage", TEXT, SCHEDULING),
-	NOTHING("ioscheduler", TEXT, "the device model has its own order"),
-	NOTHING("write_hint", TEXT, "the device model takes no hints"),
+	NOTHING("ioscheduler", TEXT, "the device keeps its own"),
+	NOTHING("write_hint", TEXT, "the device is given no hints"),
 	NOTHING("iodepth_batch", COUNT, QUEUES, .alias = "iodepth_batch_submit"),
 	NOTHING("iodepth_batch_complete_min", COUNT, QUEUES, .alias = "iodepth_batch_complete"),
 	NOTHING("iodepth_batch_complete_max", COUNT, QUEUES),
@@ -447,6 +456,29 @@ const struct option options_table[] = {
 	NOTHING("verify_state_load", BOOL, VERIFYING),
 	NOTHING("verify_write_sequence", BOOL, VERIFYING),
 	NOTHING("experimental_verify", BOOL, VERIFYING),
+	NOTHING("steadystate", TEXT, STEADY, .alias = "ss"),
+	NOTHING("steadystate_duration", TEXT, STEADY, .alias = "ss_dur"),
+	NOTHING("steadystate_ramp_time", TEXT, STEADY, .alias = "ss_ramp"),
+	NOTHING("replay_align", TEXT, REPLAYING),
+	NOTHING("replay_no_stall", TEXT, REPLAYING),
+	NOTHING("replay_redirect", TEXT, REPLAYING),
+	NOTHING("replay_scale", TEXT, REPLAYING),
+	NOTHING("replay_skip", TEXT, REPLAYING),
+	NOTHING("replay_time_scale", TEXT, REPLAYING),
+	NOTHING("trim_backlog", TEXT, TRIMMING),
+	NOTHING("trim_backlog_batch", TEXT, TRIMMING),
+	NOTHING("trim_verify_zero", TEXT, TRIMMING),
+	NOTHING("ignore_zone_limits", BOOL, ZONES),
+	NOTHING("job_max_open_zones", TEXT, ZONES),
+	NOTHING("max_open_zones", TEXT, ZONES),
+	NOTHING("read_beyond_wp", BOOL, ZONES),
+	NOTHING("zone_reset_frequency", TEXT, ZONES),
+	NOTHING("zone_reset_threshold", TEXT, ZONES),
+	NOTHING("zonecapacity", TEXT, ZONES),
+	NOTHING("cgroup_nodelete", BOOL, "a cgroup is a tenant here"),
+	NOTHING("cgroup_weight", TEXT, "a cgroup is a tenant here"),
+	NOTHING("serialize_overlap", BOOL, "I/Os that overlap may be in flight together"),
+	NOTHING("flow_watermark", TEXT, "fio has given it up"),
 };
 /* clang-format on */
 const size_t options_count = ARRAY_SIZE(options_table);

@@ -112,6 +112,14 @@ static void spin_until(struct clone *c, u64 when)
 	}
 }
 
+void clone_shift_rates(struct clone *c, u64 ns)
+{
+	c->rate_shift_us += ns / NSEC_PER_USEC;
+	for (int dir = 0; dir < JOB_DIRS; dir++)
+		if (c->rate_bps[dir])
+			c->rate_next_us[dir] += ns / NSEC_PER_USEC;
+}
+
 /* Pauses after every thinktime_blocks I/Os or thinktime_iotime, but not past the runtime. */
 void clone_think_if_due(struct clone *c)
 {
@@ -128,12 +136,8 @@ void clone_think_if_due(struct clone *c)
 		spin_until(c, min_u64(until, now + o->thinktime_spin_ns));
 	clone_sleep_until(c, until);
 	c->think_since_ns = world_now();
-	if (!o->rate_ignore_thinktime)
-		return;
-	c->rate_shift_us += (c->think_since_ns - now) / NSEC_PER_USEC;
-	for (int dir = 0; dir < JOB_DIRS; dir++)
-		if (c->rate_bps[dir])
-			c->rate_next_us[dir] += (c->think_since_ns - now) / NSEC_PER_USEC;
+	if (o->rate_ignore_thinktime)
+		clone_shift_rates(c, c->think_since_ns - now);
 }
 
 static void flow_changed(struct flow *f)

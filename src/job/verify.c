@@ -14,6 +14,7 @@
  * later write touched are not read back: only the whole can be checked.
  */
 #include "job/verify.h"
+#include "base/bits.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,27 +152,6 @@ int verify_check(const struct clone *c, const struct clone_file *f, const u8 *bu
 	return 0;
 }
 
-void verify_remember(struct clone *c, const struct io *io)
-{
-	struct written *w = &c->written;
-	size_t room = max_u64(256, 2 * w->room);
-	struct write_record *record;
-
-	if (w->count == w->room) {
-		record = reallocarray(w->record, room, sizeof(*record));
-		if (!record) {
-			clone_fail(c, -ENOMEM, "no memory to remember what to verify");
-			return;
-		}
-		w->record = record;
-		w->room = room;
-	}
-	w->record[w->count++] = (struct write_record){ .file = io->file,
-						       .offset = io->offset,
-						       .length = io->length,
-						       .sequence = io->sequence };
-}
-
 static int by_place(const void *a, const void *b)
 {
 	const struct write_record *x = a, *y = b;
@@ -180,6 +160,8 @@ static int by_place(const void *a, const void *b)
 		return x->file < y->file ? -1 : 1;
 	if (x->offset != y->offset)
 		return x->offset < y->offset ? -1 : 1;
+	if (x->length != y->length)
+		return x->length < y->length ? -1 : 1;
 	return (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
@@ -190,6 +172,23 @@ static int by_time(const void *a, const void *b)
 	return (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
+/* Of records of one place, sorted so, only the last counts: a job may write there for hours. */
+static void drop_rewritten(struct written *w)
+{
+	size_t kept = 0;
+
+	if (w->count)
+		qsort(w->record, w->count, sizeof(*w->record), by_place);
+	for (size_t i = 0; i < w->count; i++) {
+		const struct write_record *r = &w->record[i], *next = r + 1;
+
+		if (i + 1 == w->count || next->file != r->file || next->offset != r->offset ||
+		    next->length != r->length)
+			w->record[kept++] = *r;
+	}
+	w->count = kept;
+}
+
 /*
  * Drops records of which a later write took a part: sorted by place, each is held against
  * those before it that reach so far. Those behind `first` may.
@@ -198,8 +197,7 @@ static void drop_overwritten(struct written *w)
 {
 	size_t kept = 0, first = 0;
 
-	if (w->count)
-		qsort(w->record, w->count, sizeof(*w->record), by_place);
+	drop_rewritten(w);
 	for (size_t i = 0; i < w->count; i++) {
 		struct write_record *r = &w->record[i];
 
@@ -224,6 +222,39 @@ static void drop_overwritten(struct written *w)
 	w->count = kept;
 	if (kept)
 		qsort(w->record, kept, sizeof(*w->record), by_time);
+}
+
+/* Room for another record. */
+static int make_room(struct written *w)
+{
+	size_t room = max_u64(256, 2 * w->room);
+	struct write_record *record;
+
+	if (w->count < w->room)
+		return 0;
+	drop_rewritten(w);
+	if (w->count < w->room / 2)
+		return 0;
+	record = reallocarray(w->record, room, sizeof(*record));
+	if (!record)
+		return -ENOMEM;
+	w->record = record;
+	w->room = room;
+	return 0;
+}
+
+void verify_remember(struct clone *c, const struct io *io)
+{
+	struct written *w = &c->written;
+
+	if (make_room(w)) {
+		clone_fail(c, -ENOMEM, "no memory to remember what to verify");
+		return;
+	}
+	w->record[w->count++] = (struct write_record){ .file = io->file,
+						       .offset = io->offset,
+						       .length = io->length,
+						       .sequence = io->sequence };
 }
 
 /* So that what is read comes from the device. */
@@ -321,11 +352,30 @@ void verify_backlog(struct clone *c, u8 *buffer)
 		read_back_all(c, buffer, batch);
 }
 
-void verify_written(struct clone *c, u8 *buffer)
+void verify_written(struct clone *c)
 {
+	u8 *buffer;
+
 	if (!c->job->o.do_verify || c->error || !c->written.count)
 		return;
+	buffer = aligned_alloc(PAGE_SIZE, round_up(job_max_bs(&c->job->o), PAGE_SIZE));
 	drop_overwritten(&c->written);
-	if (!settle_files(c))
+	if (!buffer)
+		clone_fail(c, -ENOMEM, "no memory for a block to verify");
+	else if (!settle_files(c))
 		read_back_all(c, buffer, SIZE_MAX);
+	free(buffer);
+}
+
+bool verify_pass(struct clone *c)
+{
+	u64 before = world_now(), took;
+
+	if (!c->verifies_passes || c->done_files < c->plans.count)
+		return false;
+	verify_written(c);
+	took = world_now() - before;
+	c->between_ns += took;
+	clone_shift_rates(c, took);
+	return !c->stop && !c->verify_errors && clone_next_pass(c);
 }

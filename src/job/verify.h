@@ -23,6 +23,8 @@ void verify_remember(struct clone *c, const struct io *io);
 /* Reads back some of what was written if so much has come together. `buffer`: for one block. */
 void verify_backlog(struct clone *c, u8 *buffer);
 /* Reads back all that is left. */
-void verify_written(struct clone *c, u8 *buffer);
+void verify_written(struct clone *c);
+/* Does so when a pass is over. True if there is another, which then begins. */
+bool verify_pass(struct clone *c);
 
 #endif

@@ -124,6 +124,8 @@ static void machine(FILE *out, const struct setup *s)
 	choice_bytes(out, "reserve", (double)s->reserve_bytes);
 	if (s->ready_bytes)
 		choice_bytes(out, "ready", (double)s->ready_bytes);
+	if (s->page_out_bytes)
+		choice_bytes(out, "page_out, a second", (double)s->page_out_bytes);
 	choice_number(out, "hz", s->sim.hz);
 	for (u32 i = 0; i < s->device_count; i++)
 		device(out, &s->device[i]);
@@ -172,32 +174,61 @@ static void figures(FILE *out, const struct lab_result *r)
 	fputs("</tbody>\n</table></div>\n", out);
 }
 
-/* The figures of each device, where there are several. */
-static void devices(FILE *out, const struct lab_result *r)
-{
-	const struct setup *s = &r->c->setup;
+/* A table of figures with a column for each part of the machine. */
+struct parts {
+	const char *title;
+	const char *name[ENGINE_DEVICES_MAX > SETUP_TENANTS_MAX ? ENGINE_DEVICES_MAX
+								: SETUP_TENANTS_MAX];
+	const struct metrics *figures;
+	u32 count;
+};
 
-	if (s->device_count < 2)
-		return;
-	fputs("<h3>Devices</h3>\n<div class=\"scroll\"><table class=\"figures "
-	      "devices\">\n<thead><tr>"
-	      "<th class=\"name\"></th>",
-	      out);
-	for (u32 i = 0; i < s->device_count; i++) {
+static bool any_has(const struct parts *p, enum metric m)
+{
+	for (u32 i = 0; i < p->count; i++)
+		if (p->figures[i].state[m] != METRIC_ABSENT)
+			return true;
+	return false;
+}
+
+static void parts(FILE *out, const struct parts *p)
+{
+	fprintf(out,
+		"<h3>%s</h3>\n<div class=\"scroll\"><table class=\"figures "
+		"devices\">\n<thead><tr><th class=\"name\"></th>",
+		p->title);
+	for (u32 i = 0; i < p->count; i++) {
 		fputs("<th>", out);
-		html_text(out, setup_device_name(&s->device[i]));
+		html_text(out, p->name[i]);
 		fputs("</th>", out);
 	}
 	fputs("<th></th></tr></thead>\n<tbody>\n", out);
 	for (enum metric m = 0; m < METRIC_MAX; m++) {
-		if (!metric_device_key(m))
+		if (!any_has(p, m))
 			continue;
 		fprintf(out, "<tr><td>%s</td>", metric_key(m));
-		for (u32 i = 0; i < s->device_count; i++)
-			cell(out, &r->device[i], m, "pred");
+		for (u32 i = 0; i < p->count; i++)
+			cell(out, &p->figures[i], m, "pred");
 		fputs("<td></td></tr>\n", out);
 	}
 	fputs("</tbody>\n</table></div>\n", out);
+}
+
+/* The figures of each device, where there are several, and of each tenant. */
+static void of_parts(FILE *out, const struct lab_result *r)
+{
+	const struct setup *s = &r->c->setup;
+	struct parts devices = { "Devices", .figures = r->device, .count = s->device_count };
+	struct parts tenants = { "Tenants", .figures = r->tenant, .count = s->tenant_count };
+
+	for (u32 i = 0; i < s->device_count; i++)
+		devices.name[i] = setup_device_name(&s->device[i]);
+	for (u32 i = 0; i < s->tenant_count; i++)
+		tenants.name[i] = s->tenant[i].name;
+	if (devices.count > 1)
+		parts(out, &devices);
+	if (tenants.count)
+		parts(out, &tenants);
 }
 
 static void inside(FILE *out, const struct report *r, const struct lab_result *result,
@@ -224,7 +255,7 @@ static void inside(FILE *out, const struct report *r, const struct lab_result *r
 	choices(out, &result->c->policy);
 	machine(out, &result->c->setup);
 	figures(out, result);
-	devices(out, result);
+	of_parts(out, result);
 	fputs("</div>\n", out);
 }
 
@@ -256,6 +287,10 @@ static void one_case(FILE *out, const struct report *r, size_t i)
 	for (u32 d = 0; d < result->c->setup.device_count; d++) {
 		fprintf(out, "\" data-device-%u=\"", d);
 		html_text(out, setup_device_name(&result->c->setup.device[d]));
+	}
+	for (u32 t = 0; t < result->c->setup.tenant_count; t++) {
+		fprintf(out, "\" data-tenant-%u=\"", t);
+		html_text(out, result->c->setup.tenant[t].name);
 	}
 	fputs("\">\n<summary><span class=\"name\">", out);
 	html_text(out, result->c->name);

@@ -31,22 +31,32 @@ static int put_reference(json_t *to, const struct reference *r)
 	return 0;
 }
 
-/* Each device's figures, where there are several. */
-static int put_devices(json_t *to, const struct lab_result *r)
+/* Adds a part's figures to a list, under its name. */
+static int put_part(json_t *list, const char *key, const char *name, const struct metrics *m)
+{
+	json_t *one = json_pack("{s:s}", key, name);
+
+	return json_array_append_new(list, one) || metrics_to_json(one, m);
+}
+
+/* Each device's figures, where there are several, and each tenant's. */
+static int put_parts(json_t *to, const struct lab_result *r)
 {
 	const struct setup *s = &r->c->setup;
-	json_t *list;
-	int error;
+	json_t *devices = json_array(), *tenants = json_array();
+	int error = 0;
 
-	if (s->device_count < 2)
-		return 0;
-	list = json_array();
-	error = json_object_set_new(to, "devices", list);
-	for (u32 i = 0; i < s->device_count && !error; i++) {
-		json_t *one = json_pack("{s:s}", "device", setup_device_name(&s->device[i]));
-
-		error = json_array_append_new(list, one) || metrics_to_json(one, &r->device[i]);
-	}
+	for (u32 i = 0; i < s->device_count && s->device_count > 1 && !error; i++)
+		error = put_part(devices, "device", setup_device_name(&s->device[i]),
+				 &r->device[i]);
+	for (u32 i = 0; i < s->tenant_count && !error; i++)
+		error = put_part(tenants, "tenant", s->tenant[i].name, &r->tenant[i]);
+	if (!error && json_array_size(devices))
+		error = json_object_set(to, "devices", devices);
+	if (!error && json_array_size(tenants))
+		error = json_object_set(to, "tenants", tenants);
+	json_decref(devices);
+	json_decref(tenants);
 	return error;
 }
 
@@ -78,7 +88,7 @@ static json_t *case_json(const struct lab_result *r)
 	} else {
 		predicted = json_object();
 		error = json_object_set_new(c, "predicted", predicted) ||
-			metrics_to_json(predicted, &r->predicted) || put_devices(c, r);
+			metrics_to_json(predicted, &r->predicted) || put_parts(c, r);
 	}
 	if (!error && r->c->reference)
 		error = put_reference(c, r->c->reference);

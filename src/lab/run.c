@@ -104,7 +104,7 @@ static void look(void *ctx, u64 now_ns)
 
 static void begin_recording(struct run *r, struct jobs_options *options)
 {
-	r->recorder = recorder_create(r->rig.engine, r->rig.device, r->rig.device_count);
+	r->recorder = recorder_create(r->rig.engine, r->rig.device, &r->c->setup);
 	if (!r->recorder) {
 		failed(r, -ENOMEM, "recording");
 		return;
@@ -356,7 +356,7 @@ static void put_read_hits(const struct run *r, struct metrics *to)
 {
 	double fetched = 0;
 
-	for (u32 i = 0; i < r->rig.device_count; i++)
+	for (u32 i = 0; i < r->c->setup.device_count; i++)
 		fetched += (double)(r->device_after[i].read_bytes - r->device_before[i].read_bytes);
 	metric_put(to, METRIC_READ_HITS, 100 * fmax(0, 1 - fetched / (double)r->reads.bytes));
 }

@@ -31,6 +31,7 @@ struct sparse {
 struct recorder {
 	struct engine *engine;
 	struct device *const *device;
+	const struct setup *setup;
 	struct series *series;
 	struct sparse *latency[POINTS_MAX + 1][SERIES_CALLS]; /* of the point's interval, or NULL */
 	struct job_dir_stats live[JOB_DIRS];
@@ -45,7 +46,25 @@ static struct hist *live_hist(struct recorder *r, int call)
 	return call == SERIES_SYNC ? &r->live_syncs : &r->live[call].clat;
 }
 
-struct recorder *recorder_create(struct engine *e, struct device *const *devices, u32 device_count)
+static struct series *series_create(const struct setup *setup)
+{
+	struct series *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->device_count = setup->device_count;
+	s->tenant_count = setup->tenant_count;
+	s->points = calloc(POINTS_MAX + 1, sizeof(*s->points));
+	if (s->tenant_count)
+		s->tenants = calloc((POINTS_MAX + 1) * s->tenant_count, sizeof(*s->tenants));
+	if (s->points && (s->tenants || !s->tenant_count))
+		return s;
+	series_destroy(s);
+	return NULL;
+}
+
+struct recorder *recorder_create(struct engine *e, struct device *const *devices,
+				 const struct setup *setup)
 {
 	struct recorder *r = calloc(1, sizeof(*r));
 
@@ -53,15 +72,12 @@ struct recorder *recorder_create(struct engine *e, struct device *const *devices
 		return NULL;
 	r->engine = e;
 	r->device = devices;
-	r->series = calloc(1, sizeof(*r->series));
-	if (r->series)
-		r->series->points = calloc(POINTS_MAX + 1, sizeof(*r->series->points));
-	if (!r->series || !r->series->points) {
-		series_destroy(r->series);
+	r->setup = setup;
+	r->series = series_create(setup);
+	if (!r->series) {
 		free(r);
 		return NULL;
 	}
-	r->series->device_count = device_count;
 	for (int call = 0; call < SERIES_CALLS; call++)
 		hist_init(live_hist(r, call));
 	return r;
@@ -123,14 +139,23 @@ static void keep_latency(struct recorder *r, size_t i)
 	}
 }
 
+static void copy_point(struct series *s, size_t to, size_t from)
+{
+	u32 n = s->tenant_count;
+
+	s->points[to] = s->points[from];
+	if (n)
+		memcpy(&s->tenants[to * n], &s->tenants[from * n], n * sizeof(*s->tenants));
+}
+
 /* Point `from` becomes the end of the interval of `to`, which began before. */
 static void join(struct recorder *r, size_t to, size_t from)
 {
-	struct series_point *a = &r->series->points[to], *b = &r->series->points[from];
+	struct series_point *a = &r->series->points[to];
 	struct series_latency before[SERIES_CALLS];
 
 	memcpy(before, a->latency, sizeof(before));
-	*a = *b;
+	copy_point(r->series, to, from);
 	for (int dir = 0; dir < SERIES_CALLS; dir++) {
 		struct sparse **one = &r->latency[to][dir], **two = &r->latency[from][dir];
 
@@ -156,7 +181,7 @@ static void move(struct recorder *r, size_t to, size_t from)
 {
 	if (to == from)
 		return;
-	r->series->points[to] = r->series->points[from];
+	copy_point(r->series, to, from);
 	memcpy(r->latency[to], r->latency[from], sizeof(r->latency[to]));
 	memset(r->latency[from], 0, sizeof(r->latency[from]));
 }
@@ -175,6 +200,16 @@ static void halve(struct recorder *r)
 	s->interval_ns *= 2;
 }
 
+static void look_at_tenants(struct recorder *r, struct tenant_stats *out)
+{
+	for (u32 i = 0; i < r->series->tenant_count; i++) {
+		struct tenant *t = engine_tenant(r->engine, r->setup->tenant[i].name);
+
+		if (t)
+			engine_tenant_stats(r->engine, t, &out[i]);
+	}
+}
+
 static void take_point(struct recorder *r)
 {
 	struct series *s = r->series;
@@ -184,6 +219,8 @@ static void take_point(struct recorder *r)
 	engine_stats(r->engine, &p->engine);
 	for (u32 i = 0; i < s->device_count; i++)
 		device_stats(r->device[i], &p->device[i]);
+	if (s->tenant_count)
+		look_at_tenants(r, &s->tenants[s->count * s->tenant_count]);
 	for (int dir = 0; dir < JOB_DIRS; dir++) {
 		p->ios[dir] = r->live[dir].ios;
 		p->bytes[dir] = r->live[dir].bytes;
@@ -273,7 +310,9 @@ struct series *recorder_finish(struct recorder *r)
 
 void series_destroy(struct series *s)
 {
-	if (s)
-		free(s->points);
+	if (!s)
+		return;
+	free(s->points);
+	free(s->tenants);
 	free(s);
 }

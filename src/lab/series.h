@@ -9,6 +9,7 @@
 #include "device/device.h"
 #include "file/engine.h"
 #include "job/job.h"
+#include "lab/setup.h"
 
 /*
  * The columns. Levels are those at the point's time, rates and latencies those of the
@@ -54,6 +55,16 @@
 	X(DEVICE_BUSY, device_busy_percent, "time the device had something to do")             \
 	X(DEVICE_WRITE_SIZE, device_write_bytes, "mean size of the writes the device served")  \
 	X(DEVICE_DEPTH, device_in_flight, "requests at the device")                            \
+	X(SIZE0, device_writes_4k_per_s, "writes of up to 4 KiB the device served a second")   \
+	X(SIZE1, device_writes_8k_per_s, "... of up to 8 KiB")                                 \
+	X(SIZE2, device_writes_16k_per_s, "... of up to 16 KiB")                               \
+	X(SIZE3, device_writes_32k_per_s, "... of up to 32 KiB")                               \
+	X(SIZE4, device_writes_64k_per_s, "... of up to 64 KiB")                               \
+	X(SIZE5, device_writes_128k_per_s, "... of up to 128 KiB")                             \
+	X(SIZE6, device_writes_256k_per_s, "... of up to 256 KiB")                             \
+	X(SIZE7, device_writes_512k_per_s, "... of up to 512 KiB")                             \
+	X(SIZE8, device_writes_1m_per_s, "... of up to 1 MiB")                                 \
+	X(SIZE9, device_writes_larger_per_s, "... and of more than that")                      \
 	X(ORDER0, order0_bytes, "cached in folios of 4 KiB")                                   \
 	X(ORDER1, order1_bytes, "cached in folios of 8 KiB")                                   \
 	X(ORDER2, order2_bytes, "cached in folios of 16 KiB")                                  \
@@ -73,6 +84,22 @@ enum series_column {
 };
 
 static_assert(SERIES_ORDER9 - SERIES_ORDER0 + 1 == ARENA_ORDERS, "a column for each order");
+static_assert(SERIES_SIZE9 - SERIES_SIZE0 + 1 == DEVICE_SIZES, "a column for each class of sizes");
+
+/* Columns of each tenant: levels, and rates, as above. */
+#define SERIES_TENANT(X)                                                \
+	X(DIRTY, dirty_bytes, "charged as dirty, as the policy counts") \
+	X(LIMIT, limit_bytes, "its writers stop here")                  \
+	X(DIRTIED, dirtied_bytes_per_s, "made dirty a second")          \
+	X(WRITTEN, written_bytes_per_s, "written back a second")        \
+	X(ASLEEP, writers_asleep, "seconds that its writers slept a second")
+
+enum series_tenant_column {
+#define SERIES_ENUM(name, key, text) SERIES_TENANT_##name,
+	SERIES_TENANT(SERIES_ENUM)
+#undef SERIES_ENUM
+		SERIES_TENANT_COLUMNS
+};
 
 struct series_latency {
 	u64 samples, p50_ns, p99_ns, max_ns;
@@ -95,6 +122,9 @@ struct series {
 	struct series_point *points; /* the first is that of time 0 */
 	size_t count;
 	u32 device_count;
+	/* of all tenants, point after point; NULL: there are none */
+	struct tenant_stats *tenants;
+	u32 tenant_count;
 	u64 started_ns; /* world time */
 	u64 interval_ns;
 	/* of the whole phase: clones, those that did I/O of a direction, how long calls took */
@@ -105,9 +135,13 @@ struct series {
 /* How often series_look() wants to be called. */
 #define SERIES_STEP_NS (25 * NSEC_PER_MSEC)
 
-/* Makes a recorder of one measured phase in the calling task's world; NULL without memory. */
+/*
+ * Makes a recorder of one measured phase in the calling task's world, with the devices and tenants
+ * of the setup; NULL without memory.
+ */
 struct recorder;
-struct recorder *recorder_create(struct engine *e, struct device *const *devices, u32 device_count);
+struct recorder *recorder_create(struct engine *e, struct device *const *devices,
+				 const struct setup *setup);
 /* Where the jobs enter their I/Os and fsyncs; see struct jobs_options. */
 struct job_dir_stats *recorder_live(struct recorder *r);
 struct hist *recorder_live_syncs(struct recorder *r);
@@ -126,5 +160,8 @@ double series_value(const struct series *s, enum series_column c, size_t point);
 /* Whether the column speaks of devices; series_value() is then of all, busy of the busiest. */
 bool series_of_device(enum series_column c);
 double series_device_value(const struct series *s, enum series_column c, u32 device, size_t point);
+const char *series_tenant_key(enum series_tenant_column c);
+double series_tenant_value(const struct series *s, enum series_tenant_column c, u32 tenant,
+			   size_t point);
 
 #endif

@@ -30,6 +30,12 @@ const char *series_about(enum series_column c)
 	return abouts[c];
 }
 
+static const char *const tenant_keys[] = {
+#define SERIES_KEY(name, key, text) #key,
+	SERIES_TENANT(SERIES_KEY)
+#undef SERIES_KEY
+};
+
 static double level(const struct series_point *p, enum series_column c)
 {
 	const struct engine_stats *e = &p->engine;
@@ -141,9 +147,12 @@ static double device_growth(const struct device_stats *d, const struct device_st
 		return (double)(e->read_bytes - d->read_bytes);
 	case SERIES_DEVICE_WRITE_RATE:
 		return (double)(e->write_bytes - d->write_bytes);
-	default:
-		assert(c == SERIES_DEVICE_BUSY);
+	case SERIES_DEVICE_BUSY:
 		return 100 * (double)(e->busy_ns - d->busy_ns) / NSEC_PER_SEC;
+	default:
+		assert(c >= SERIES_SIZE0 && c <= SERIES_SIZE9);
+		return (double)(e->write_sizes[c - SERIES_SIZE0] -
+				d->write_sizes[c - SERIES_SIZE0]);
 	}
 }
 
@@ -166,7 +175,7 @@ static double mean_write(const struct device_stats *d, const struct device_stats
 
 bool series_of_device(enum series_column c)
 {
-	return c >= SERIES_DEVICE_READS && c <= SERIES_DEVICE_DEPTH;
+	return c >= SERIES_DEVICE_READS && c <= SERIES_SIZE9;
 }
 
 double series_device_value(const struct series *s, enum series_column c, u32 device, size_t point)
@@ -235,4 +244,43 @@ double series_value(const struct series *s, enum series_column c, size_t point)
 		return mean_pause(&p->engine, &q->engine);
 	seconds = (double)(q->t_ns - p->t_ns) / NSEC_PER_SEC;
 	return seconds > 0 ? growth(p, q, c) / seconds : NAN;
+}
+
+/* --- of a tenant */
+
+const char *series_tenant_key(enum series_tenant_column c)
+{
+	assert(c < SERIES_TENANT_COLUMNS);
+	return tenant_keys[c];
+}
+
+static double tenant_growth(const struct tenant_stats *a, const struct tenant_stats *b,
+			    enum series_tenant_column c)
+{
+	switch (c) {
+	case SERIES_TENANT_DIRTIED:
+		return (double)(b->pages_dirtied - a->pages_dirtied) * PAGE_SIZE;
+	case SERIES_TENANT_WRITTEN:
+		return (double)(b->pages_written - a->pages_written) * PAGE_SIZE;
+	default:
+		assert(c == SERIES_TENANT_ASLEEP);
+		return (double)(b->throttle_sleep_ns - a->throttle_sleep_ns) / NSEC_PER_SEC;
+	}
+}
+
+double series_tenant_value(const struct series *s, enum series_tenant_column c, u32 tenant,
+			   size_t point)
+{
+	const struct tenant_stats *b = &s->tenants[point * s->tenant_count + tenant];
+	double seconds;
+
+	assert(point < s->count && tenant < s->tenant_count);
+	if (c == SERIES_TENANT_DIRTY)
+		return (double)b->dirty * PAGE_SIZE;
+	if (c == SERIES_TENANT_LIMIT)
+		return (double)b->thresh * PAGE_SIZE;
+	if (!point)
+		return NAN;
+	seconds = series_value(s, SERIES_T, point) - series_value(s, SERIES_T, point - 1);
+	return seconds > 0 ? tenant_growth(b - s->tenant_count, b, c) / seconds : NAN;
 }

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: MIT
-/*
- * A tenant is a name and six figures, each optional:
- *
- *	dirty_ratio, dirty_background_ratio	percent
- *	dirty_bytes, dirty_background_bytes	instead of these
- *	memory					what counts as its memory (memory.max)
- *	floor					below that it is never throttled
- *
- * What a ratio is of, and what memory does, is the policy's choice tenant_limits.
- */
+/* A tenant of the lab is a name, and figures: see lib/tenant_keys.h. */
 #include "lab/setup_tenant.h"
-#include "base/units.h"
+#include "lib/tenant_keys.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,34 +50,14 @@ static struct setup_tenant *tenant_at(struct setup *to, const char *name)
 	return t;
 }
 
-struct key {
-	const char *name;
-	size_t offset; /* in struct tenant_settings */
-	bool bytes;
-	u64 min;
-};
-
-#define KEY(name, field, bytes, min)                                      \
-	{                                                                 \
-		name, offsetof(struct tenant_settings, field), bytes, min \
-	}
-
-static const struct key keys[] = {
-	KEY("dirty_ratio", dirty_ratio, false, 1),
-	KEY("dirty_background_ratio", dirty_background_ratio, false, 1),
-	KEY("dirty_bytes", dirty_bytes, true, 2ull * PAGE_SIZE),
-	KEY("dirty_background_bytes", dirty_background_bytes, true, 1),
-	KEY("memory", memory_bytes, true, PAGE_SIZE),
-	KEY("floor", floor_bytes, true, 0),
-};
-
 static int refuse_key(const struct setting *s, struct err *e)
 {
-	const char *known[ARRAY_SIZE(keys)], *near;
+	const char *known[16], *near;
+	size_t count = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		known[i] = keys[i].name;
-	near = err_nearest(s->key, known, ARRAY_SIZE(keys));
+	for (; count < ARRAY_SIZE(known) && tenant_key(count); count++)
+		known[count] = tenant_key(count);
+	near = err_nearest(s->key, known, count);
 	return err_set(e, s->at.file, s->at.line, "unknown key \"%s\" in section [%s]%s%s%s",
 		       s->key, s->section, near ? "; did you mean \"" : "", near ? near : "",
 		       near ? "\"?" : "");
@@ -94,28 +66,17 @@ static int refuse_key(const struct setting *s, struct err *e)
 int setup_apply_tenant(struct setup *to, const struct setting *s, struct err *e)
 {
 	struct setup_tenant *t = tenant_at(to, setup_tenant_of(s->section));
-	const struct key *k = keys;
-	u64 value;
+	const char *values;
 	int rc;
 
 	if (!t)
 		return err_set(e, s->at.file, s->at.line, "there are more than %d tenants",
 			       SETUP_TENANTS_MAX);
-	while (k < keys + ARRAY_SIZE(keys) && strcmp(k->name, s->key) != 0)
-		k++;
-	if (k == keys + ARRAY_SIZE(keys))
+	rc = tenant_key_set(&t->settings, s->key, s->value, &values);
+	if (rc == -ENOENT)
 		return refuse_key(s, e);
-	rc = k->bytes ? units_parse_bytes(s->value, &value) : units_parse_u64(s->value, &value);
-	if (rc || value < k->min || (!k->bytes && value > 100))
+	if (rc)
 		return err_set(e, s->at.file, s->at.line, "%s cannot be \"%s\", only %s", s->key,
-			       s->value,
-			       !k->bytes             ? "1 to 100 (percent)"
-			       : k->min == PAGE_SIZE ? "a size of at least 4096"
-			       : k->min > PAGE_SIZE  ? "a size of at least 8192"
-						     : "a size, as 64M");
-	if (k->bytes)
-		memcpy((char *)&t->settings + k->offset, &value, sizeof(value));
-	else
-		memcpy((char *)&t->settings + k->offset, &(u32){ (u32)value }, sizeof(u32));
+			       s->value, values);
 	return 0;
 }

@@ -187,13 +187,18 @@ void tenant_restore(u64 word)
 	*world_local(LOCAL_TENANT) = word;
 }
 
-struct tenant *tenant_self(const struct tenants *ts)
+struct tenant *tenant_of_word(const struct tenants *ts, u64 word)
 {
-	u64 word = *world_local(LOCAL_TENANT);
 	struct tenant *t = tenant_of(ts, word & ((1u << ID_BITS) - 1));
 
-	if (t && t->serial == word >> ID_BITS &&
-	    atomic_load_explicit(&t->open, memory_order_relaxed))
+	return t && t->serial == word >> ID_BITS ? t : NULL;
+}
+
+struct tenant *tenant_self(const struct tenants *ts)
+{
+	struct tenant *t = tenant_of_word(ts, *world_local(LOCAL_TENANT));
+
+	if (t && atomic_load_explicit(&t->open, memory_order_relaxed))
 		return t;
 	return tenant_of(ts, 0);
 }

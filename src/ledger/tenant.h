@@ -88,6 +88,8 @@ u64 tenant_enter(const struct tenant *t);
 u64 tenant_enter_word(u64 word);
 void tenant_restore(u64 word);
 u64 tenant_word(const struct tenant *t);
+/* The one of a word, open or not; NULL: of none, or another is in its place. */
+struct tenant *tenant_of_word(const struct tenants *ts, u64 word);
 /* For whom it acts here: never NULL, and always one that is open. */
 struct tenant *tenant_self(const struct tenants *ts);
 

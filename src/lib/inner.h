@@ -61,6 +61,8 @@ struct lib_losing {
 	const struct lib_store *store; /* NULL: a file with a path */
 };
 void lib_tell_losses(const struct lib_losing *to, struct inode *inode, int error);
+/* Forgets what is unwritten of it, and tells of just that. */
+int lib_forget(const struct lib_losing *to, struct inode *inode);
 
 /* A struct of an older or newer program, `size` bytes long, as one of ours. loss.c */
 int lib_copy_struct(void *to, size_t to_size, const void *from, u64 size, u64 size_min);

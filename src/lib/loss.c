@@ -22,16 +22,28 @@ static void tell(void *ctx, u64 offset, const void *data, u64 length)
 	t->to->lost(t->to->ctx, &t->loss);
 }
 
+static struct telling begin(const struct lib_losing *to, struct inode *inode, int error)
+{
+	return (struct telling){ .to = to,
+				 .loss = { .size = sizeof(struct sluice_loss),
+					   .path = to->store ? NULL : path_of_inode(inode),
+					   .store_ctx = to->store ? to->store->ctx : NULL,
+					   .error = error } };
+}
+
 void lib_tell_losses(const struct lib_losing *to, struct inode *inode, int error)
 {
-	struct telling t = { .to = to,
-			     .loss = { .size = sizeof(t.loss),
-				       .path = to->store ? NULL : path_of_inode(inode),
-				       .store_ctx = to->store ? to->store->ctx : NULL,
-				       .error = error } };
+	struct telling t = begin(to, inode, error);
 
 	if (to->lost)
 		inode_show_unwritten(inode, tell, &t);
+}
+
+int lib_forget(const struct lib_losing *to, struct inode *inode)
+{
+	struct telling t = begin(to, inode, inode_error(inode));
+
+	return inode_forget_telling(inode, to->lost ? tell : NULL, &t);
 }
 
 struct showing {

@@ -112,8 +112,6 @@ int sluice_discard(struct sluice_file *f, void (*lost)(void *ctx, const struct s
 		   void *ctx)
 {
 	const struct lib_losing losing = { .lost = lost, .ctx = ctx, .store = f->store };
-	struct inode *inode = file_inode(f->file);
 
-	lib_tell_losses(&losing, inode, inode_error(inode));
-	return inode_forget(inode);
+	return lib_forget(&losing, file_inode(f->file));
 }

@@ -9,9 +9,9 @@
  * folder and lets those who have files open go on, for what shared mappings have dirtied comes
  * to us only when they close them; the second one ends the session.
  */
+#include "mount/fuse_said.h"
 #include "mount/mount_inner.h"
 #include <fcntl.h>
-#include <fuse_log.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -137,6 +137,7 @@ static int open_source(struct mount *m, const char *source, struct err *e)
 				 .ctime_ns = TIME_OF_SOURCE };
 	if (m->root.fd < 0 || fstatvfs(m->root.fd, &fs))
 		return -errno;
+	m->source_flags = fs.f_flag;
 	m->no_atime = fs.f_flag & (ST_NOATIME | ST_RDONLY);
 	m->strict_atime = !(fs.f_flag & (ST_NOATIME | ST_RELATIME));
 	return 0;
@@ -159,30 +160,28 @@ static int find_mountpoint(struct mount *m, const char *mountpoint, struct err *
 	return -error;
 }
 
-/* The first thing libfuse had to say, instead of on the terminal. */
-static struct err said;
-
-static void listen(enum fuse_log_level level, const char *format, va_list args)
+/* What nobody may do on the source, as options. */
+static void as_the_source(const struct mount *m, char out[64])
 {
-	char text[256];
+	unsigned long flags = m->source_flags;
 
-	if (level > FUSE_LOG_ERR)
-		return;
-	vsnprintf(text, sizeof(text), format, args);
-	text[strcspn(text, "\n")] = 0;
-	err_set(&said, NULL, 0, "%s", text);
+	snprintf(out, 64, "%s%s%s%s%s", flags & ST_RDONLY ? ",ro" : "",
+		 flags & ST_NOSUID ? ",nosuid" : "", flags & ST_NODEV ? ",nodev" : "",
+		 flags & ST_NOEXEC ? ",noexec" : "", flags & ST_SYNCHRONOUS ? ",sync" : "");
 }
 
 static int mount_it(struct mount *m, const struct mount_config *c, struct err *e)
 {
-	char options[1024];
+	char options[1024], limits[64];
 	char *words[] = { (char *)"sluice", (char *)"-o", options, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(3, words);
+	int n;
+
+	as_the_source(m, limits);
 	/* others than root may not say allow_other unless fuse.conf allows it, nor dev and suid */
-	int n = snprintf(options, sizeof(options),
-			 "%sdefault_permissions,subtype=sluice%s%s,fsname=",
-			 m->root_user ? "dev,suid,allow_other," : "", *c->fuse_options ? "," : "",
-			 c->fuse_options);
+	n = snprintf(options, sizeof(options), "%sdefault_permissions,subtype=sluice%s%s%s,fsname=",
+		     m->root_user ? "dev,suid,allow_other," : "", *c->fuse_options ? "," : "",
+		     c->fuse_options, limits);
 
 	/* a comma in a name would begin another option */
 	for (const char *s = c->source; *s && n < (int)sizeof(options) - 2; s++) {
@@ -191,14 +190,12 @@ static int mount_it(struct mount *m, const struct mount_config *c, struct err *e
 		options[n++] = *s;
 	}
 	options[min_u64((u64)n, sizeof(options) - 1)] = 0;
-	said = (struct err){ "" };
-	fuse_set_log_func(listen);
+	fuse_said_listen();
 	m->session = fuse_session_new(&args, &operations, sizeof(operations), m);
 	fuse_opt_free_args(&args); /* libfuse adds to them */
 	if (m->session && !fuse_session_mount(m->session, m->mountpoint))
 		return mount_agree(m);
-	err_set(e, m->mountpoint, 0, "cannot be mounted on: %s",
-		said.text[0] ? said.text : "libfuse does not say why");
+	err_set(e, m->mountpoint, 0, "cannot be mounted on: %s", fuse_said_why());
 	return -EIO;
 }
 
@@ -206,14 +203,14 @@ static int mount_it(struct mount *m, const struct mount_config *c, struct err *e
  * To give a file up that has just been written means to write it and to wait for that, in the call
  * that closes another one: so many are kept, unless the settings say otherwise.
  */
-static int make_cache(struct mount *m, const struct mount_config *c, struct err *e)
+static int make_cache(struct mount *m, const char *const *given, struct err *e)
 {
 	char text[sizeof(e->text)];
 	const char **settings;
 	size_t count = 0;
 	int rc;
 
-	while (c->settings[count])
+	while (given[count])
 		count++;
 	settings = calloc(count + 2, sizeof(*settings));
 	if (!settings) {
@@ -221,11 +218,42 @@ static int make_cache(struct mount *m, const struct mount_config *c, struct err 
 		return -ENOMEM;
 	}
 	settings[0] = IDLE_FILES;
-	memcpy(settings + 1, c->settings, count * sizeof(*settings));
+	memcpy(settings + 1, given, count * sizeof(*settings));
 	rc = sluice_create(settings, text, sizeof(text), &m->cache);
 	free(settings);
 	if (rc)
 		err_set(e, NULL, 0, "%s", text);
+	return rc;
+}
+
+/* The settings are the cache's, or tenants'. */
+static int make_all(struct mount *m, const struct mount_config *c, struct err *e)
+{
+	struct rules *rules = calloc(1, sizeof(*rules));
+	const char **of_cache;
+	size_t count = 0, kept = 0;
+	int rc = 0;
+
+	while (c->settings[count])
+		count++;
+	of_cache = calloc(count + 1, sizeof(*of_cache));
+	if (!rules || !of_cache) {
+		err_set(e, NULL, 0, "not enough memory");
+		rc = -ENOMEM;
+	}
+	for (size_t i = 0; i < count && !rc; i++) {
+		if (rules_is_setting(c->settings[i]))
+			rc = rules_read(rules, c->settings[i], e);
+		else
+			of_cache[kept++] = c->settings[i];
+	}
+	rc = rc ? rc : acting_check(rules, e);
+	rc = rc ? rc : make_cache(m, of_cache, e);
+	rc = rc ? rc : acting_open(m, rules, e);
+	if (rules)
+		rules_free(rules);
+	free(rules);
+	free(of_cache);
 	return rc;
 }
 
@@ -242,6 +270,7 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 {
 	struct mount *m = calloc(1, sizeof(*m));
 	sigset_t set;
+	u64 limit;
 	int rc;
 
 	if (!m) {
@@ -253,19 +282,23 @@ int mount_open(const struct mount_config *c, struct mount **out, struct err *e)
 	m->lazy_replace = c->lazy_replace;
 	m->source_fd = m->root.fd = m->farewell.fd = -1;
 	mutex_init(&m->lock, RANK_NONE);
+	acting_init(&m->acting);
 	cond_init(&m->crowded);
 	list_init(&m->lingering);
 	list_init(&m->handles);
 	list_init(&m->root.lingering);
 	signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	m->nodes_max = raise_limit() / 16 * 3; /* the table of paths takes up to three quarters */
-	rights_drop(m);                        /* before there are other threads */
+	limit = raise_limit();
+	m->nodes_max = limit / 16 * 6; /* which may become a quarter more */
+	rights_drop(m);                /* before there are other threads */
 	rc = find_mountpoint(m, c->mountpoint, e);
 	if (!rc)
 		rc = open_source(m, c->source, e);
 	if (!rc)
-		rc = make_cache(m, c, e);
+		rc = make_all(m, c, e);
+	if (!rc)
+		path_table_narrow(m->cache->paths, limit / 16 * 7 / PATH_FDS_AN_INODE);
 	if (!rc)
 		rc = mount_it(m, c, e);
 	if (!rc)
@@ -406,6 +439,7 @@ int mount_close(struct mount *m, void (*lost)(void *ctx, const char *path, u64 b
 	}
 	farewell_say(&m->farewell, text ? text : "");
 	free(text);
+	acting_free(&m->acting);
 	free(m->mountpoint);
 	free(m);
 	return rc;

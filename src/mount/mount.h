@@ -9,9 +9,12 @@
 
 #include "base/err.h"
 
-/* Extended attributes of the root that are a control: both are asked for by getxattr(2). */
+/* Extended attributes of the root that are a control: these two are asked for by getxattr(2), */
 #define MOUNT_STATS_NAME "user.sluice.stats" /* the statistics, as JSON */
 #define MOUNT_SYNC_NAME  "user.sluice.sync"  /* empty; the answer comes when all is safe */
+/* and these two are set, by root and by the daemon's user. */
+#define MOUNT_TENANTS_NAME "user.sluice.tenants"       /* settings of tenants, with commas */
+#define MOUNT_END_NAME     "user.sluice.tenants.close" /* the name of one that goes away */
 
 struct mount_config {
 	const char *source, *mountpoint;

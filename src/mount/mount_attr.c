@@ -5,9 +5,9 @@
  * want a path get the descriptor's name in /proc, which leads to the file itself, even if that is
  * a symbolic link.
  *
- * Two names on the root are the mount's control. They are asked for by getxattr, since that needs
- * no open file, no lock of the kernel's on the root while it is answered, and no program of ours:
- * getfattr(1) will do.
+ * Some names on the root are the mount's control. What it tells is asked for by getxattr, since
+ * that needs no open file, no lock of the kernel's on the root while it is answered, and no program
+ * of ours: getfattr(1) will do.
  */
 #include "mount/mount_inner.h"
 #include <fcntl.h>
@@ -78,21 +78,22 @@ static struct timespec time_to_set(const struct timespec *t, int to_set, int giv
 	return to_set & given ? *t : (struct timespec){ .tv_nsec = UTIME_OMIT };
 }
 
-static int set_times(struct node *n, const struct stat *attr, int to_set)
+static int set_times(struct mount *m, struct node *n, const struct stat *attr, int to_set)
 {
 	struct timespec times[2] = {
 		time_to_set(&attr->st_atim, to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW),
 		time_to_set(&attr->st_mtim, to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW),
 	};
 
+	/* one that the node cannot keep is the source's at once, and no write-out may move it */
+	if (to_set & FUSE_SET_ATTR_MTIME && time_is_far(&attr->st_mtim))
+		file_write_out(m, n, true);
 	if (utimensat(n->fd, "", times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
 		return -errno;
 	if (times[0].tv_nsec != UTIME_OMIT)
 		atomic_store(&n->atime_ns, TIME_OF_SOURCE);
-	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
-		node_modified(n);
-	else if (to_set & FUSE_SET_ATTR_MTIME)
-		node_set_mtime(n, &attr->st_mtim);
+	if (times[1].tv_nsec != UTIME_OMIT)
+		node_mtime_set(n);
 	return 0;
 }
 
@@ -134,15 +135,17 @@ static int set_attr(fuse_req_t req, struct node *n, const struct stat *attr, int
 	int rc = 0;
 
 	if (to_set & FUSE_SET_ATTR_SIZE) {
+		acting_begin(req, n, h, false);
 		rc = file_set_size(m, n, h, (u64)attr->st_size);
+		acting_end(m);
 		if (!rc)
 			attr_drop_privileges(req, n);
 		if (!rc)
-			node_modified(n);
+			node_modified(m, n);
 	}
 	/* else the write-out of a daemon that is not root would take them away again */
 	if (to_set & FUSE_SET_ATTR_MODE && attr->st_mode & (S_ISUID | S_ISGID) && !m->root_user)
-		file_write_out(m, n);
+		file_write_out(m, n, true);
 	change_begin(n, &before);
 	if (!rc && to_set & SETS_OWNER)
 		rc = set_owner(n, attr, to_set);
@@ -154,7 +157,7 @@ static int set_attr(fuse_req_t req, struct node *n, const struct stat *attr, int
 	if (!rc && to_set & (SETS_OWNER | FUSE_SET_ATTR_MODE))
 		atomic_store(&n->plain, false);
 	if (!rc && to_set & SETS_TIMES)
-		rc = set_times(n, attr, to_set);
+		rc = set_times(m, n, attr, to_set);
 	change_end(m, n, &before);
 	return rc;
 }
@@ -302,8 +305,12 @@ void attr_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const ch
 	struct stat before;
 	int rc;
 
+	if (number == FUSE_ROOT_ID && acting_set(req, name, value, size, &rc)) {
+		reply_result(req, rc);
+		return;
+	}
 	if (!strcmp(name, "security.capability")) /* which writing takes away, ours too */
-		file_write_out(mount_of(req), n);
+		file_write_out(mount_of(req), n, true);
 	change_begin(n, &before);
 	rc = result(setxattr(proc_path(path, n->fd), name, value, size, flags & ~XATTR_KILLS_SGID));
 	if (!rc && flags & XATTR_KILLS_SGID)

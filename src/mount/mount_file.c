@@ -84,7 +84,6 @@ static int handle_open(struct mount *m, struct node *n, int fd, int flags, bool 
 		return -ENOMEM;
 	}
 	h->node = n;
-	h->no_atime = flags & O_NOATIME;
 	rc = open_in_table(m, n, fd, flags, kept, &h->file);
 	if (rc) {
 		free(h);
@@ -144,9 +143,11 @@ void file_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 		reply_result(req, rc);
 		return;
 	}
+	if (writes(fi->flags))
+		acting_opened(req, h);
 	reply.fh = (uintptr_t)h;
 	reply.open_flags = reply_flags(m, fi->flags, kept);
-	if (reply.open_flags & FOPEN_KEEP_CACHE && !writes(fi->flags))
+	if (reply.open_flags & FOPEN_KEEP_CACHE && !writes(fi->flags) && !(fi->flags & O_NOATIME))
 		node_accessed(m, h->node, h); /* the kernel may have what will be read */
 	if (fuse_reply_iov(req, &v, 1))
 		handle_close(m, h);
@@ -247,6 +248,8 @@ void file_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 		reply_result(req, rc);
 		return;
 	}
+	if (writes(fi->flags))
+		acting_opened(req, h);
 	reply_created(req, n, &st, h, reply_flags(m, fi->flags, kept));
 }
 
@@ -300,13 +303,17 @@ static bool reply_lent(fuse_req_t req, struct file *f, size_t length, u64 offset
 void file_op_read(fuse_req_t req, fuse_ino_t number, size_t length, off_t offset,
 		  struct fuse_file_info *fi)
 {
+	struct mount *m = mount_of(req); /* the reply ends the request */
 	struct handle *h = handle_of(fi);
 	struct file *f = h->file;
 
 	(void)number;
-	node_accessed(mount_of(req), h->node, h);
+	if (!(fi->flags & O_NOATIME)) /* which fcntl(2) can change */
+		node_accessed(m, h->node, h);
+	acting_begin(req, h->node, h, false);
 	if (length <= READ_COPIED || !reply_lent(req, f, length, (u64)offset))
 		reply_copied(req, f, length, (u64)offset);
+	acting_end(m);
 }
 
 void file_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t length, off_t offset,
@@ -324,11 +331,12 @@ void file_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t l
 	}
 	if (!fi->writepage) /* of a mapping: the kernel did it when it was written to */
 		attr_drop_privileges(req, h->node);
-	waits_act_for((u32)fuse_req_ctx(req)->pid);
+	acting_begin(req, h->node, h, fi->writepage);
 	n = safe ? file_pwritev(h->file, &v, 1, (u64)offset, FILE_IO_DSYNC)
 		 : file_pwrite(h->file, data, length, (u64)offset);
+	acting_end(mount_of(req));
 	if (n > 0)
-		node_modified(h->node);
+		node_modified(mount_of(req), h->node);
 	if (n < 0)
 		reply_result(req, (int)n);
 	else
@@ -341,7 +349,7 @@ void file_op_fsync(fuse_req_t req, fuse_ino_t number, int data_only, struct fuse
 	reply_result(req, file_fsync(handle_of(fi)->file, data_only));
 }
 
-void file_write_out(struct mount *m, struct node *n)
+void file_write_out(struct mount *m, struct node *n, bool wait)
 {
 	struct stat key = { .st_dev = n->dev, .st_ino = n->ino, .st_mode = n->kind };
 	struct handle *h;
@@ -351,7 +359,7 @@ void file_write_out(struct mount *m, struct node *n)
 	if (!S_ISREG(n->kind) || !path_size(m->cache->paths, &key, &size) ||
 	    node_open(m, n, O_RDONLY, &kept, &h))
 		return;
-	file_sync_range(h->file, 0, 0, FILE_WRITE | FILE_WAIT_AFTER);
+	file_sync_range(h->file, 0, 0, FILE_WRITE | (wait ? FILE_WAIT_AFTER : 0));
 	handle_close(m, h);
 }
 
@@ -390,10 +398,13 @@ void file_op_fallocate(fuse_req_t req, fuse_ino_t number, int mode, off_t offset
 
 	(void)number;
 	attr_drop_privileges(req, h->node);
-	if (!(mode & ~known))
+	if (!(mode & ~known)) {
+		acting_begin(req, h->node, h, false);
 		rc = file_fallocate(h->file, allocate_flags(mode), (u64)offset, (u64)length);
+		acting_end(mount_of(req));
+	}
 	if (!rc)
-		node_modified(h->node);
+		node_modified(mount_of(req), h->node);
 	reply_result(req, rc);
 }
 

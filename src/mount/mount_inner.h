@@ -7,6 +7,8 @@
 #include "lib/inner.h"
 #include "mount/farewell.h"
 #include "mount/mount.h"
+#include "mount/rules.h"
+#include "world/lock.h"
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <limits.h>
@@ -50,7 +52,22 @@ struct handle {
 	struct node *node;
 	struct list_node link;    /* of mount.handles, under mount.lock */
 	_Atomic u32 seen_changes; /* of the node when the handle last read from it, and 1 */
-	bool no_atime;
+	/* rules that the path meets, and of which generation they are: see mount_tenant.c */
+	_Atomic u64 met;
+	_Atomic u32 generation;
+	/* the same of who opened it for writing; immutable once it is open */
+	u32 opener_generation;
+	u64 opener_met;
+};
+
+/* Whose calls are. */
+struct acting {
+	_Atomic bool any;      /* there are rules */
+	struct mutex changing; /* one change at a time; taken before the lock */
+	struct rwsem lock;     /* protects the rest; held for a look, never over I/O but of /proc */
+	u32 generation;        /* of the rules: 1, 2, ... */
+	struct rules rules;
+	struct tenant *tenant[RULES_TENANTS_MAX]; /* in the order of the rules' */
 };
 
 struct mount {
@@ -63,11 +80,14 @@ struct mount {
 	bool direct;       /* reads=direct */
 	bool lazy_replace;
 	struct node root;
+	struct acting acting;
 	/* as agreed with the kernel, by the one thread that does it: mount_init.c */
 	struct farewell farewell;
 	u64 init_unique;
 	bool drops_privileges, maps_direct, extends_setxattr;
-	bool no_atime, strict_atime; /* as the source has been mounted; immutable */
+	bool no_atime, strict_atime; /* as the source has been mounted; immutable, as is the next */
+	unsigned long source_flags;  /* ST_RDONLY, ... */
+	_Atomic s64 clock_ns; /* the latest ctime that the source has told: see mount_inode.c */
 	_Atomic bool
 		left; /* it was unmounted, but the session did not end: libfuse would complain */
 	struct mutex lock; /* protects the nodes and the lists; not held over I/O of data */
@@ -112,6 +132,11 @@ static inline int result(int rc)
 
 /* --- mount_inode.c: the table of nodes */
 
+/*
+ * The number of a file, as told: files of other file systems that are mounted within the source are
+ * of the same device as all others, and only the source's own keep theirs.
+ */
+u64 shown_number(const struct mount *m, dev_t device, u64 number);
 /* What the source, and what is cached of it, say. 0 or a negative errno. */
 int node_stat(struct mount *m, struct node *n, struct stat *st);
 /* Finds or makes the node of an O_PATH descriptor, which it takes, and counts a lookup. */
@@ -120,12 +145,19 @@ int node_get(struct mount *m, int fd, struct node **out, struct stat *st);
 struct node *node_find(struct mount *m, const struct stat *st);
 void node_forget(struct mount *m, struct node *n, u64 lookups);
 /* Data was accepted: the times move. */
-void node_modified(struct node *n);
-/* An attribute was set: ctime moves, if it is ours. */
-void node_changed(struct node *n);
+void node_modified(struct mount *m, struct node *n);
+/* An attribute was set: ctime moves, if it is ours, to the source's `after` it, or NULL. */
+void node_changed(struct mount *m, struct node *n, const struct stat *after);
 /* Data was read, by the handle if it is not NULL: atime moves, if the source has it move. */
 void node_accessed(struct mount *m, struct node *n, struct handle *h);
-void node_set_mtime(struct node *n, const struct timespec *t);
+/* The source was given an mtime, and may have made another one of it. */
+void node_mtime_set(struct node *n);
+/* Whether nanoseconds since 1970 do not fit into a word: before 1678, or after 2262. */
+static inline bool time_is_far(const struct timespec *t)
+{
+	return t->tv_sec <= INT64_MIN / (s64)NSEC_PER_SEC ||
+	       t->tv_sec >= INT64_MAX / (s64)NSEC_PER_SEC;
+}
 /* Gives the source the times of what is written by now. */
 void nodes_settle(struct mount *m, bool all);
 /* A task that keeps the number of nodes down, until nodes_end(). */
@@ -245,10 +277,33 @@ void file_op_lseek(fuse_req_t req, fuse_ino_t number, off_t offset, int whence,
 		   struct fuse_file_info *fi);
 /* Sets the size of a file that is open as `h`, or of none (NULL). */
 int file_set_size(struct mount *m, struct node *n, struct handle *h, u64 size);
-/* Writes the data of a file. An error is told to who syncs it. */
-void file_write_out(struct mount *m, struct node *n);
+/* Has the data of a file written; `wait`: until it is. An error is told to who syncs it. */
+void file_write_out(struct mount *m, struct node *n, bool wait);
 /* Closes what is still open: nobody will. */
 void handles_close(struct mount *m);
+
+/* --- mount_tenant.c */
+
+void acting_init(struct acting *a);
+/* Whether the rules can be: 0 or -EINVAL. */
+int acting_check(const struct rules *r, struct err *e);
+/* Takes the rules, and makes their tenants. 0 or a negative errno with `e` set. */
+int acting_open(struct mount *m, struct rules *r, struct err *e);
+void acting_free(struct acting *a);
+/*
+ * Sets one of the root's attributes that say who is a tenant: true, with *rc the answer; false: it
+ * is another one.
+ */
+bool acting_set(fuse_req_t req, const char *name, const char *value, size_t size, int *rc);
+/* A file was opened for writing. */
+void acting_opened(fuse_req_t req, struct handle *h);
+/*
+ * What the thread reads and writes is the caller's until acting_end(), which may come after the
+ * reply. The file is open as `h`, or not (NULL). `callerless`: the kernel writes what a mapping has
+ * dirtied, and h is not NULL.
+ */
+void acting_begin(fuse_req_t req, struct node *n, struct handle *h, bool callerless);
+void acting_end(const struct mount *m);
 
 /* --- mount_stats.c */
 

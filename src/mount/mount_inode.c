@@ -11,6 +11,11 @@
  * all but ctime, which nobody can set: of that it goes on telling what it told before, as long as
  * the source's is the one that setting the times has left.
  *
+ * These times are read from the clock that file systems take theirs from, which goes in ticks. But
+ * since Linux 6.13 a change of a file that somebody has looked at gets a finer time, and what comes
+ * after it none that is earlier, within the system. So neither do we give one that is earlier than
+ * any ctime of the source that the kernel was told of.
+ *
  * A read moves atime by the source's own rule, whatever of it came from a cache. (What the kernel
  * reads from its own it does not tell: an open that may do so counts as a read.)
  *
@@ -19,21 +24,28 @@
  *
  * The kernel forgets only what it needs the memory of, and we may have fewer descriptors than it
  * has memory. So when there are many, a task of its own goes around the table and asks the kernel
- * to drop names; what is not in use is forgotten then. It must be a task of its own, since the
- * kernel takes the lock of the folder, which the request that we serve may hold.
+ * to forget what is not in use, and has what lingers written, so that it can go. Before Linux 6.18
+ * the kernel can only be asked to drop names, which takes folders away from under those who are in
+ * them, so it is not asked for those. It must be a task of its own, since the kernel takes the lock
+ * of the folder, which the request that we serve may hold.
  */
 #include "mount/mount_inner.h"
 #include <fcntl.h>
+#include <linux/fuse.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define TRIM_BATCH  64
-#define TRIM_NS     (1 * NSEC_PER_MSEC) /* until what was asked for is forgotten */
+#define TRIM_NS     (1 * NSEC_PER_MSEC)       /* until what was asked for is forgotten */
+#define TICK_NS     (s64)(10 * NSEC_PER_MSEC) /* as coarse as a system's clock for files may be */
 #define DAY_S       86400
 #define SETTLED_MAX 4 /* lingering nodes looked at in one call */
 
+/* Of times that are too far off for a word: the last that is not. */
 static s64 nanoseconds(const struct timespec *t)
 {
+	if (time_is_far(t))
+		return t->tv_sec < 0 ? TIME_OF_SOURCE + 1 : INT64_MAX;
 	return (s64)t->tv_sec * (s64)NSEC_PER_SEC + t->tv_nsec;
 }
 
@@ -56,6 +68,31 @@ static bool is_cached(struct mount *m, const struct node *n, u64 *size)
 	return S_ISREG(n->kind) && m->cache && path_size(m->cache->paths, &key, size);
 }
 
+/* --- the clock */
+
+/* What the source says of a file: its times are not to be later than those of what comes next. */
+static void clock_told(struct mount *m, const struct stat *st)
+{
+	s64 told = nanoseconds(&st->st_ctim), known = atomic_load(&m->clock_ns);
+
+	while (told > known && told < (s64)world_file_ns() + TICK_NS &&
+	       !atomic_compare_exchange_weak(&m->clock_ns, &known, told))
+		;
+}
+
+static s64 clock_now(struct mount *m)
+{
+	s64 now = (s64)world_file_ns(), told = atomic_load(&m->clock_ns);
+
+	/* not one from before the clock was set back */
+	return told > now && told < now + TICK_NS ? told : now;
+}
+
+u64 shown_number(const struct mount *m, dev_t device, u64 number)
+{
+	return number ^ (device - m->root.dev) * 0x9e3779b97f4a7c15ull; /* Fibonacci */
+}
+
 int node_stat(struct mount *m, struct node *n, struct stat *st)
 {
 	s64 mtime = atomic_load(&n->mtime_ns), ctime = atomic_load(&n->ctime_ns);
@@ -65,6 +102,8 @@ int node_stat(struct mount *m, struct node *n, struct stat *st)
 
 	if (fstatat(n->fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
 		return -errno;
+	clock_told(m, st);
+	st->st_ino = shown_number(m, n->dev, st->st_ino);
 	if (ours)
 		st->st_size = (off_t)size;
 	if (ctime != TIME_OF_SOURCE &&
@@ -79,28 +118,31 @@ int node_stat(struct mount *m, struct node *n, struct stat *st)
 
 /* --- the times */
 
-void node_modified(struct node *n)
+void node_modified(struct mount *m, struct node *n)
 {
-	s64 now = (s64)world_file_ns();
+	s64 now = clock_now(m);
 
 	atomic_store(&n->mtime_ns, now);
 	atomic_store(&n->ctime_ns, now);
 	atomic_fetch_add(&n->changes, 1);
 }
 
-void node_changed(struct node *n)
+void node_changed(struct mount *m, struct node *n, const struct stat *after)
 {
 	if (atomic_load(&n->mtime_ns) != TIME_OF_SOURCE)
-		atomic_store(&n->ctime_ns, (s64)world_file_ns());
+		atomic_store(&n->ctime_ns, after ? nanoseconds(&after->st_ctim) : clock_now(m));
 	atomic_fetch_add(&n->changes, 1);
 }
 
-void node_set_mtime(struct node *n, const struct timespec *t)
+void node_mtime_set(struct node *n)
 {
-	if (!S_ISREG(n->kind))
+	struct stat st;
+
+	if (!S_ISREG(n->kind) || fstatat(n->fd, "", &st, AT_EMPTY_PATH))
 		return;
-	atomic_store(&n->mtime_ns, nanoseconds(t));
-	atomic_store(&n->ctime_ns, (s64)world_file_ns());
+	atomic_store(&n->mtime_ns,
+		     time_is_far(&st.st_mtim) ? TIME_OF_SOURCE : nanoseconds(&st.st_mtim));
+	atomic_store(&n->ctime_ns, nanoseconds(&st.st_ctim));
 	atomic_fetch_add(&n->changes, 1);
 }
 
@@ -124,8 +166,7 @@ void node_accessed(struct mount *m, struct node *n, struct handle *h)
 	s64 now, atime;
 	struct stat st;
 
-	if (m->no_atime || (h && h->no_atime) ||
-	    (h && !m->strict_atime && atomic_load(&h->seen_changes) == changes))
+	if (m->no_atime || (h && !m->strict_atime && atomic_load(&h->seen_changes) == changes))
 		return;
 	if (h)
 		atomic_store(&h->seen_changes, changes);
@@ -135,7 +176,7 @@ void node_accessed(struct mount *m, struct node *n, struct handle *h)
 		access_source(n, &st);
 		return;
 	}
-	now = (s64)world_file_ns();
+	now = clock_now(m);
 	atime = atomic_load(&n->atime_ns);
 	if (atime == TIME_OF_SOURCE)
 		atime = nanoseconds(&st.st_atim);
@@ -233,6 +274,7 @@ int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 		close(fd);
 		return rc;
 	}
+	clock_told(m, st);
 	if (st->st_dev == m->root.dev && st->st_ino == m->root.ino) {
 		close(fd); /* a source that was moved below itself */
 		return -ELOOP;
@@ -274,7 +316,10 @@ int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 	if (crowd > m->nodes_max / 4 * 5)
 		world_sleep_until(world_now() +
 				  TRIM_NS); /* let them be forgotten faster than found */
-	return asked_again ? node_stat(m, n, st) : 0;
+	if (asked_again)
+		return node_stat(m, n, st);
+	st->st_ino = shown_number(m, n->dev, st->st_ino);
+	return 0;
 }
 
 struct node *node_find(struct mount *m, const struct stat *st)
@@ -350,11 +395,70 @@ static u32 some_names(struct mount *m, struct name names[TRIM_BATCH])
 	return count;
 }
 
+/* Has what lingers written, so that it can go. Takes the lock. */
+static void write_lingering(struct mount *m)
+{
+	struct node *held[TRIM_BATCH];
+	u32 count = 0;
+
+	mutex_lock(&m->lock);
+	while (count < TRIM_BATCH && !list_empty(&m->lingering)) {
+		struct node *n = list_entry(m->lingering.next, struct node, lingering);
+
+		list_del(&n->lingering);
+		n->lookups++;
+		held[count++] = n;
+	}
+	mutex_unlock(&m->lock);
+	for (u32 i = 0; i < count; i++)
+		file_write_out(m, held[i], false);
+	for (u32 i = 0; i < count; i++)
+		node_forget(m, held[i], 1);
+}
+
+static void drop_names(struct mount *m)
+{
+	struct name names[TRIM_BATCH];
+	u32 count;
+
+	mutex_lock(&m->lock);
+	count = some_names(m, names);
+	mutex_unlock(&m->lock);
+	for (u32 i = 0; i < count; i++)
+		fuse_lowlevel_notify_inval_entry(m->session, names[i].folder, names[i].text,
+						 strlen(names[i].text));
+}
+
+/* FUSE_NOTIFY_PRUNE, for which libfuse has no words. */
+struct prune {
+	struct fuse_out_header head;
+	u32 count, spare[3];
+	u64 numbers[TRIM_BATCH];
+};
+
+/* False: the kernel does not know how. */
+static bool prune_nodes(struct mount *m)
+{
+	struct prune p = { .head.error = 9 };
+
+	mutex_lock(&m->lock);
+	for (u32 i = 0; i < NODE_BUCKETS && p.count < TRIM_BATCH; i++) {
+		struct node *n = m->bucket[m->hand];
+
+		for (; n && p.count < TRIM_BATCH; n = n->next)
+			if (n->lookups)
+				p.numbers[p.count++] = (uintptr_t)n;
+		m->hand = (m->hand + 1) % NODE_BUCKETS;
+	}
+	mutex_unlock(&m->lock);
+	p.head.len = (u32)(offsetof(struct prune, numbers) + p.count * sizeof(p.numbers[0]));
+	return write(fuse_session_fd(m->session), &p, p.head.len) >= 0 || errno != EINVAL;
+}
+
 void nodes_trim(void *mount)
 {
 	struct mount *m = mount;
-	struct name names[TRIM_BATCH];
-	u32 count;
+	bool prunes = true;
 
 	mutex_lock(&m->lock);
 	while (!m->ended) {
@@ -362,11 +466,11 @@ void nodes_trim(void *mount)
 			cond_wait(&m->crowded, &m->lock);
 			continue;
 		}
-		count = some_names(m, names);
 		mutex_unlock(&m->lock);
-		for (u32 i = 0; i < count; i++)
-			fuse_lowlevel_notify_inval_entry(m->session, names[i].folder, names[i].text,
-							 strlen(names[i].text));
+		prunes = prunes && prune_nodes(m);
+		if (!prunes)
+			drop_names(m);
+		write_lingering(m);
 		world_sleep_until(world_now() + TRIM_NS);
 		mutex_lock(&m->lock);
 	}

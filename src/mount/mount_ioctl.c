@@ -48,7 +48,7 @@ static int call(struct mount *m, struct node *n, unsigned command, void *value)
 	if (!S_ISREG(n->kind) && !S_ISDIR(n->kind))
 		return -ENOTTY;
 	if (frozen)
-		file_write_out(m, n);
+		file_write_out(m, n, true);
 	fd = open(proc_path(path, n->fd), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

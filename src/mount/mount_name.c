@@ -99,7 +99,7 @@ void change_end(struct mount *m, struct node *n, const struct stat *before)
 	if (before->st_mode && !fstatat(n->fd, "", &after, AT_EMPTY_PATH) &&
 	    (after.st_ctim.tv_sec != before->st_ctim.tv_sec ||
 	     after.st_ctim.tv_nsec != before->st_ctim.tv_nsec)) {
-		node_changed(n);
+		node_changed(m, n, &after);
 		path_touched(m->cache->paths, before, &after);
 	}
 }
@@ -258,7 +258,7 @@ static void reply_last_unlinked(fuse_req_t req, struct node *p, const char *name
 	struct node *n = rc ? NULL : node_find(m, st);
 
 	if (n) {
-		node_changed(n);
+		node_changed(m, n, NULL);
 		node_forget(m, n, 1);
 	}
 	if (!rc && S_ISREG(st->st_mode))
@@ -309,7 +309,7 @@ void name_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t
 
 	/* so that after a crash of ours there is one or the other */
 	if (moved && over && !(flags & RENAME_NOREPLACE) && !m->lazy_replace)
-		file_write_out(m, moved);
+		file_write_out(m, moved, true);
 	if (moved)
 		change_begin(moved, &moved_before);
 	if (over)

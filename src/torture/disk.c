@@ -320,6 +320,11 @@ static void flush(struct disk *d, u64 sequence)
 	}
 }
 
+void disk_flush(struct disk *d)
+{
+	flush(d, d->sequence);
+}
+
 static int write_bytes(struct disk_store *s, struct io *io)
 {
 	u64 end = io->offset_bytes + real_store_write_bytes(&s->real, io);

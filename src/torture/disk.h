@@ -85,6 +85,10 @@ void disk_past(struct store *s, u8 *media,
  */
 void disk_save(struct store *s, const u8 *image, struct disk_saved *to, u8 *bytes, u64 *used,
 	       u64 room);
+/* As who recovers a file writes to it, and makes it safe: at once. `bytes` NULL: zeros. */
+void disk_recover(struct store *s, u64 from, u64 to, const u8 *bytes);
+void disk_recover_size(struct store *s, u64 size);
+void disk_flush(struct disk *d);
 /* Makes a new store what an old one was. */
 void disk_restore(struct store *s, const struct disk_saved *from, const u8 *bytes);
 

@@ -163,6 +163,37 @@ void disk_save(struct store *store, const u8 *image, struct disk_saved *to, u8 *
 	memcpy(to->room, s->room, s->pages);
 }
 
+void disk_recover(struct store *store, u64 from, u64 to, const u8 *bytes)
+{
+	struct disk_store *s = disk_store_of(store);
+	u8 *copy;
+
+	to = min_u64(to, s->bytes);
+	if (from >= to)
+		return;
+	copy = calloc(1, to - from);
+	if (!copy)
+		abort();
+	if (bytes)
+		memcpy(copy, bytes, to - from);
+	disk_give_room(s, from >> PAGE_SHIFT, div_roundup(to, PAGE_SIZE), true);
+	memset(s->written + (from >> PAGE_SHIFT), 1,
+	       div_roundup(to, PAGE_SIZE) - (from >> PAGE_SHIFT));
+	disk_enter(s, from, to, copy);
+	real_store_resized(&s->real, max_u64(to, real_store_size(store)));
+}
+
+void disk_recover_size(struct store *store, u64 size)
+{
+	struct disk_store *s = disk_store_of(store);
+
+	if (size < real_store_size(store)) {
+		disk_enter(s, size, s->bytes, NULL);
+		disk_give_room(s, div_roundup(size, PAGE_SIZE), s->pages, false);
+	}
+	real_store_resized(&s->real, size);
+}
+
 void disk_restore(struct store *store, const struct disk_saved *from, const u8 *bytes)
 {
 	struct disk_store *s = disk_store_of(store);

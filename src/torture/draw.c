@@ -87,6 +87,8 @@ void draw_machine(struct torture *t)
 	t->devices = 1 + (u32)rng_below(&t->rng, DEVICES_MAX);
 	t->tenants = draw_one_in(&t->rng, 2) ? 0 : (u32)rng_below(&t->rng, TENANTS_MAX + 1);
 	t->strict = t->tenants; /* those have limits of their own */
+	t->persists = draw_one_in(&t->rng, 4);
+	t->drops = draw_one_in(&t->rng, 3) ? (u32)draw_scaled(&t->rng, 1, 8) : 0;
 	t->capacity = round_up(draw_scaled(&t->rng, 8 << 10, DISK_BYTES_MAX), PAGE_SIZE);
 	t->op_bytes = draw_scaled(&t->rng, 2 << 10, 64 << 10);
 	pages = draw_scaled(&t->rng, 64, 1024);
@@ -150,7 +152,7 @@ static enum op_kind draw_kind(struct rng *r)
 	return (enum op_kind)kind;
 }
 
-static unsigned draw_flags(struct rng *r, enum op_kind kind)
+static unsigned draw_flags(struct rng *r, enum op_kind kind, u32 drops)
 {
 	static const unsigned modes[] = { 0,
 					  FILE_KEEP_SIZE,
@@ -167,7 +169,7 @@ static unsigned draw_flags(struct rng *r, enum op_kind kind)
 	case OP_BORROW:
 		if (dice == 0)
 			return FILE_IO_NOWAIT;
-		if (dice == 1 && kind != OP_BORROW)
+		if ((dice == 1 || rng_below(r, 8) < drops) && kind != OP_BORROW)
 			return FILE_IO_DONTCACHE;
 		return dice == 2 && kind < OP_TRUNCATE && kind != OP_READ ? FILE_IO_DSYNC : 0;
 	case OP_FALLOCATE:
@@ -247,7 +249,7 @@ static void draw_op(struct torture *t, struct op *op)
 	op->task = (u32)rng_below(r, t->tasks);
 	op->file = (u32)rng_below(r, t->files);
 	op->kind = draw_kind(r);
-	op->flags = draw_flags(r, op->kind);
+	op->flags = draw_flags(r, op->kind, t->drops);
 	op->direct = draw_one_in(r, 8);
 	draw_range(t, op);
 	op->cuts = 1 + (u32)rng_below(r, CUTS_MAX);
@@ -272,16 +274,18 @@ void describe_machine(struct torture *t)
 	char label[200];
 	const struct engine_config *e = &t->engine_config;
 
-	snprintf(t->report->machine, sizeof(t->report->machine),
-		 "%u tasks, %u tenants, %u files of up to %llu bytes, %u devices, %u cpus, hz %u; "
-		 "%llu pages of "
-		 "cache, reserve %llu; dirty_bytes %llu, background %llu; policy %s",
-		 t->tasks, t->tenants, t->files, (unsigned long long)t->capacity, t->devices,
-		 t->sim.cpus, t->sim.hz, (unsigned long long)e->memory_bytes / PAGE_SIZE,
-		 (unsigned long long)e->reserve_bytes / PAGE_SIZE,
-		 (unsigned long long)e->vm.dirty_bytes,
-		 (unsigned long long)e->vm.dirty_background_bytes,
-		 policy_label(&e->policy, label, sizeof(label)));
+	snprintf(
+		t->report->machine, sizeof(t->report->machine),
+		"%s%u tasks, %u tenants, %u files of up to %llu bytes, %u devices, %u cpus, hz %u; "
+		"%llu pages of "
+		"cache, reserve %llu; dirty_bytes %llu, background %llu; policy %s",
+		t->persists ? "persist, " : "", t->tasks, t->tenants, t->files,
+		(unsigned long long)t->capacity, t->devices, t->sim.cpus, t->sim.hz,
+		(unsigned long long)e->memory_bytes / PAGE_SIZE,
+		(unsigned long long)e->reserve_bytes / PAGE_SIZE,
+		(unsigned long long)e->vm.dirty_bytes,
+		(unsigned long long)e->vm.dirty_background_bytes,
+		policy_label(&e->policy, label, sizeof(label)));
 }
 
 static const char *rule_name(const struct rule *r)

@@ -74,21 +74,27 @@ static struct disk *disk_of(struct torture *t, const struct io *io)
 	return &t->disk[i];
 }
 
+void faults_step(struct torture *t)
+{
+	if (!t->power_in || --t->power_in)
+		return;
+	if (t->ends)
+		life_end(t, t->killed);
+	faults_power(t);
+}
+
 static int fault(void *ctx, const struct io *io)
 {
 	struct torture *t = ctx;
 
-	if (t->power_in && !--t->power_in) {
-		if (t->ends)
-			life_end(t, t->killed);
-		faults_power(t);
-	}
+	faults_step(t);
 	for (u32 i = 0; i < RULES_MAX; i++) {
 		struct rule *r = &t->rule[i];
 
 		if (!rule_holds(t, r, io, TORTURE_EIO | TORTURE_GONE))
 			continue;
 		t->injected++;
+		t->flushes_failed += io->op == IO_FLUSH;
 		if (io->op == IO_WRITE && t->engine_config.policy.errors == ERRORS_LINUX)
 			t->lossy = true;
 		if (r->kind == TORTURE_EIO && io->op != IO_FLUSH &&
@@ -143,7 +149,7 @@ static bool refuses(void)
 {
 	struct torture *t = current;
 
-	if (!t || !t->refuse_run || t->refuse_what)
+	if (!t || !t->refuse_run || t->refuse_what || t->looking)
 		return false;
 	return count_refusal(t);
 }
@@ -200,9 +206,10 @@ void faults_do(struct torture *t, const struct op *op)
 	}
 }
 
-void faults_end(struct torture *t)
+void faults_end(struct torture *t, bool harmed)
 {
-	memset(t->rule, 0, sizeof(t->rule));
+	if (!harmed)
+		memset(t->rule, 0, sizeof(t->rule));
 	t->refuse_run = 0;
 	t->jitter_ns = 0;
 	t->power_in = 0;
@@ -239,9 +246,13 @@ void faults_power(struct torture *t)
 {
 	if (t->lossy)
 		return;
-	for (u32 i = 0; i < t->files; i++)
-		for (u32 image = 0; image <= IMAGES; image++)
-			faults_look(t, &t->file[i], !image);
+	for (u32 i = 0; i < t->files; i++) {
+		for (u32 image = 0; image < IMAGES; image++)
+			faults_look(t, &t->file[i], false);
+		faults_look(t, &t->file[i], true);
+		if (t->persist)
+			outlive_look(t, &t->file[i]);
+	}
 }
 
 bool faults_at_work(const struct torture *t)

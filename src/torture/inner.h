@@ -70,6 +70,7 @@ struct op {
 struct tfile {
 	u32 number, block_bytes, device;
 	enum disk_kind kind;
+	struct store *store; /* the inode's */
 	struct inode *inode;
 	struct model model;
 	struct rwsem lock; /* alone: who may make the file shorter or knows where it will end */
@@ -115,6 +116,7 @@ struct torture {
 	struct engine *engine;
 	u32 tasks, files, devices, working, tenants;
 	struct tenant *tenant[TENANTS_MAX]; /* NULL: it could not be made */
+	u32 drops; /* so many of 8 reads and writes do not care for the cache */
 	u64 capacity, op_bytes, max_memory_bytes;
 	struct disk disk[DEVICES_MAX];
 	struct tfile file[FILES_MAX];
@@ -127,6 +129,8 @@ struct torture {
 	u64 jitter_ns;        /* answers are late by up to this much, all the time */
 	u64 late_ns;          /* until then I/Os are out that a fault has delayed */
 	u64 injected;         /* I/Os that failed */
+	u64 flushes_failed;   /* of them */
+	u64 shown;            /* bytes of a file of which its end said that they are lost */
 	bool lossy;           /* a write failed under errors=linux: bytes may be anything now */
 	u64 refused;          /* allocations */
 	u32 refuse_at;        /* the so-manieth from now on is the first to be refused ... */
@@ -142,6 +146,9 @@ struct torture {
 	bool killed;             /* when `power_in` has come, the process ends, or the power */
 	bool ends;               /* ... instead of a look at the disks */
 	struct afterlife *after; /* NULL: the run has one life */
+	bool persists;           /* its memory outlives the process */
+	struct persist *persist; /* of this life, if so */
+	bool looking;            /* at an arena: nobody refuses memory for that */
 };
 
 void torture_fail(struct torture *t, const char *format, ...)
@@ -163,16 +170,21 @@ static inline bool draw_one_in(struct rng *r, u64 n)
 /* faults.c */
 void faults_attach(struct torture *t, u32 device);
 void faults_do(struct torture *t, const struct op *op);
-void faults_end(struct torture *t);
+/* No more harm is done; with `harmed` what was made to fail goes on to. */
+void faults_end(struct torture *t, bool harmed);
 /* Looks at what the disks hold, as after a power loss and after a kill. */
 void faults_power(struct torture *t);
 /* The same for one file and one image, which is left in t->image. */
 void faults_look(struct torture *t, struct tfile *f, bool killed);
+/* A moment at which the disks may be looked at, or this life may end. */
+void faults_step(struct torture *t);
 /* Something is made to go wrong at the moment. */
 bool faults_at_work(const struct torture *t);
 
 /* tenants.c */
 void tenants_begin(struct torture *t);
+/* Whom a task acts for at first. */
+void tenants_enter(struct ttask *task);
 void op_tenant(struct ttask *task, struct tfile *f, const struct op *op);
 
 /* watch.c */
@@ -197,6 +209,28 @@ void life_model(struct torture *t, struct tfile *f);
 void life_check_size(struct torture *t, const struct tfile *f, u64 size);
 /* Ends this life here. */
 void life_end(struct torture *t, bool killed) __attribute__((noreturn));
+/* The same of one that is killed while it recovers, and has no engine yet. */
+void life_end_unborn(struct torture *t) __attribute__((noreturn));
+void life_recover(struct torture *t);
+
+/* outlive.c */
+struct legacy;
+struct legacy *outlive_share(void);
+void outlive_unshare(struct legacy *l);
+void outlive_begin(struct torture *t);
+void outlive_enter(struct torture *t, struct tfile *f);
+/*
+ * What a file would be if the process were killed now: its size is returned, its bytes are left in
+ * t->image, which has what its disk would have. Fails if it may not be that.
+ */
+u64 outlive_look(struct torture *t, struct tfile *f);
+/* The process was killed, and its disks were saved: the arena, too. Or it went with the power. */
+void outlive_leave(struct torture *t, struct legacy *l, const struct disk_saved *disk);
+void outlive_lose(struct legacy *l);
+/* Gives stores, there are no inodes yet, what the last life owed them. */
+void outlive_recover(struct torture *t, struct legacy *l);
+/* The engine has ended; `written`: and had all written. */
+void outlive_end(struct torture *t, bool written);
 
 /* ops.c, ops_space.c */
 void op_do(struct ttask *task, const struct op *op);

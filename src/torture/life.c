@@ -6,8 +6,8 @@
  * life begins with that: a new world, a new engine over the old disks, models that know what
  * the disks have and what of it a power loss may still take, and the rest of the schedule.
  *
- * What an engine itself keeps over the death of its process is for it to take up when it is made
- * anew: before the models are made, which are made of what the files then hold on disk.
+ * What an engine itself keeps over the death of its process is taken up before it is made anew
+ * (outlive.c), and before the models are made of what the files then hold on disk.
  */
 #include "base/bits.h"
 #include "torture/child.h"
@@ -28,6 +28,7 @@ struct afterlife {
 	u32 next[TASKS_MAX + 1];
 	u64 used;
 	struct disk_saved file[FILES_MAX];
+	struct legacy *legacy;   /* NULL: its memory ends with a process */
 	u8 bytes[CHANGES_BYTES]; /* of changes */
 };
 
@@ -57,6 +58,13 @@ void life_check_size(struct torture *t, const struct tfile *f, u64 size)
 		     (unsigned long long)f->safe_most);
 }
 
+static void __attribute__((noreturn)) end_for_next(struct afterlife *a)
+{
+	a->lives++;
+	fflush(NULL);
+	_exit(STATUS_NEXT);
+}
+
 void life_end(struct torture *t, bool killed)
 {
 	struct afterlife *a = t->after;
@@ -72,12 +80,31 @@ void life_end(struct torture *t, bool killed)
 		disk_save(store, killed ? NULL : t->image, &a->file[i], a->bytes, &a->used,
 			  sizeof(a->bytes));
 	}
+	if (a->legacy && killed)
+		outlive_leave(t, a->legacy, a->file);
+	else if (a->legacy)
+		outlive_lose(a->legacy);
 	for (u32 i = 0; i <= t->tasks; i++)
 		a->next[i] = t->task[i].next;
 	a->clock = t->clock;
-	a->lives++;
-	fflush(NULL);
-	_exit(STATUS_NEXT);
+	end_for_next(a);
+}
+
+void life_end_unborn(struct torture *t)
+{
+	struct afterlife *a = t->after;
+
+	a->used = 0;
+	for (u32 i = 0; i < t->files; i++)
+		disk_save(t->file[i].store, NULL, &a->file[i], a->bytes, &a->used,
+			  sizeof(a->bytes));
+	end_for_next(a);
+}
+
+void life_recover(struct torture *t)
+{
+	if (t->after && t->after->legacy)
+		outlive_recover(t, t->after->legacy);
 }
 
 static void enter_nothing(void *ctx, u64 from, u64 to, const u8 *bytes)
@@ -175,6 +202,10 @@ void life_all(struct torture *t, void (*live)(struct torture *t))
 	t->after = child_share(sizeof(*t->after));
 	if (!t->after)
 		abort();
+	if (t->persists)
+		t->after->legacy = outlive_share();
 	live_again_and_again(t, live);
+	if (t->after->legacy)
+		outlive_unshare(t->after->legacy);
 	child_unshare(t->after, sizeof(*t->after));
 }

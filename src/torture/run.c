@@ -72,6 +72,7 @@ static void work(void *arg)
 	struct torture *t = task->t;
 
 	task->id = world_task_id();
+	tenants_enter(task);
 	for (u32 i = task->next; i < t->config->steps; i++) {
 		const struct op *op = &t->op[i];
 
@@ -120,10 +121,9 @@ static void add_devices(struct torture *t)
 	}
 }
 
-static void add_file(struct torture *t, u32 number)
+static void add_store(struct torture *t, u32 number)
 {
 	struct tfile *f = &t->file[number];
-	struct store *store;
 
 	f->number = number;
 	f->block_bytes = 512u << rng_below(&t->rng, 4);
@@ -131,11 +131,16 @@ static void add_file(struct torture *t, u32 number)
 	f->kind = draw_kind_of_file(&t->rng);
 	rwsem_init(&f->lock, RANK_NONE);
 	model_init(&f->model, t->capacity, &t->clock);
-	if (disk_store_create(&t->disk[f->device], f->kind, t->capacity, &store))
+	if (disk_store_create(&t->disk[f->device], f->kind, t->capacity, &f->store))
 		torture_fail(t, "no memory for a file");
-	life_restore(t, f, store);
-	if (inode_create_on(t->engine, f->device, f->block_bytes, store, &f->inode))
+	life_restore(t, f, f->store);
+}
+
+static void add_file(struct torture *t, struct tfile *f)
+{
+	if (inode_create_on(t->engine, f->device, f->block_bytes, f->store, &f->inode))
 		torture_fail(t, "a file cannot be made");
+	outlive_enter(t, f);
 	life_model(t, f);
 	for (u32 i = 0; i < t->tasks; i++)
 		op_open(t, f, i, draw_one_in(&t->rng, 6));
@@ -143,12 +148,16 @@ static void add_file(struct torture *t, u32 number)
 
 static void set_up(struct torture *t)
 {
+	outlive_begin(t);
 	if (engine_create(&t->engine_config, &t->engine))
 		torture_fail(t, "an engine cannot be made");
 	add_devices(t);
 	tenants_begin(t);
 	for (u32 i = 0; i < t->files; i++)
-		add_file(t, i);
+		add_store(t, i);
+	life_recover(t);
+	for (u32 i = 0; i < t->files; i++)
+		add_file(t, &t->file[i]);
 	for (u32 i = 0; i <= t->tasks; i++) {
 		t->task[i] = (struct ttask){
 			.t = t, .number = i, .next = life_next_op(t, i), .buf = malloc(t->op_bytes)
@@ -206,20 +215,76 @@ static void look_at_all(struct torture *t)
 	watch_audit(t);
 }
 
-static void take_down(struct torture *t)
+static void show_lost(void *ctx, u64 offset, const void *data, u64 length)
 {
+	struct tfile *f = ctx;
+	struct torture *t = container_of(f - f->number, struct torture, file[0]);
+	u64 start = model_tick(&f->model), good;
+
+	t->shown += length;
+	good = model_allows(&f->model, offset, data, length, start, false);
+	if (good < length && !t->lossy)
+		torture_fail(t, "byte %llu of file %u is lost as %02x, which nobody has left there",
+			     (unsigned long long)(offset + good), f->number,
+			     ((const u8 *)data)[good]);
+}
+
+/* What an end tells is lost has to be right, and be what a persistent arena keeps. */
+static void lose(void *ctx, struct inode *inode, u64 bytes, int error)
+{
+	struct torture *t = ctx;
+	struct tfile *f = t->file;
+
+	while (f->inode != inode)
+		f++;
+	if (!bytes || !error)
+		torture_fail(t, "%llu bytes of file %u are lost, with error %d",
+			     (unsigned long long)bytes, f->number, error);
+	t->shown = 0;
+	inode_show_unwritten(inode, show_lost, f);
+	if (!t->shown)
+		torture_fail(t, "%llu bytes of file %u are lost, none of them are shown",
+			     (unsigned long long)bytes, f->number);
+	if (!t->persist)
+		return;
+	faults_look(t, f, true);
+	outlive_look(t, f);
+}
+
+/* Whether all was written. */
+static bool end_engine(struct torture *t, bool harmed)
+{
+	struct engine_losses losses = { .lost = lose, .ctx = t };
+	u64 flushes = t->flushes_failed;
+	int rc = engine_destroy_telling(t->engine, &losses);
+
+	if (rc && !harmed && !t->lossy)
+		torture_fail(t, "the end of the engine says that data is lost");
+	if (rc && !losses.files && flushes == t->flushes_failed && !t->lossy)
+		torture_fail(t, "the end of the engine gives %d, and no loss", rc);
+	if (!rc && losses.files)
+		torture_fail(t, "the end of the engine tells of losses, and gives 0");
+	return !losses.files;
+}
+
+static void take_down(struct torture *t, bool harmed)
+{
+	bool discards = !harmed && draw_one_in(&t->rng, 4), written = false;
+
 	for (u32 i = 0; i < t->files; i++) {
 		for (u32 j = 0; j < t->tasks; j++) {
 			file_close(t->file[i].open[j][0]);
 			file_close(t->file[i].open[j][1]);
 		}
-		model_finish(&t->file[i].model);
 	}
 	watch_end(t);
-	if (draw_one_in(&t->rng, 4))
+	if (discards)
 		engine_discard(t->engine);
-	else if (engine_destroy(t->engine) && !t->lossy)
-		torture_fail(t, "the end of the engine says that data is lost");
+	else
+		written = end_engine(t, harmed);
+	outlive_end(t, written);
+	for (u32 i = 0; i < t->files; i++)
+		model_finish(&t->file[i].model);
 	for (u32 i = 0; i < t->devices; i++)
 		device_destroy(t->disk[i].device);
 	for (u32 i = 0; i <= t->tasks; i++)
@@ -229,7 +294,7 @@ static void take_down(struct torture *t)
 static void first_task(void *arg)
 {
 	struct torture *t = arg;
-	bool looks = rng_below(&t->rng, 8);
+	bool looks = rng_below(&t->rng, 8), harmed = draw_one_in(&t->rng, 8);
 
 	set_up(t);
 	for (u32 i = 0; i <= t->tasks; i++) {
@@ -240,13 +305,14 @@ static void first_task(void *arg)
 	}
 	for (u32 i = 0; i <= t->tasks; i++)
 		world_join(t->task[i].task);
-	faults_end(t);
-	snprintf(t->report->doing, sizeof(t->report->doing), "the end, with all harm undone");
+	faults_end(t, harmed);
+	snprintf(t->report->doing, sizeof(t->report->doing), "the end, with all harm %s",
+		 harmed ? "done" : "undone");
 	for (u32 i = 0; i < t->files; i++)
 		op_check_size(t, &t->file[i]);
-	if (looks)
+	if (looks && !harmed)
 		look_at_all(t);
-	take_down(t);
+	take_down(t, harmed);
 }
 
 static u8 *random_bytes(u64 seed)

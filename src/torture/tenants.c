@@ -44,6 +44,14 @@ void tenants_begin(struct torture *t)
 		add(t, i, &(struct op){ .value = rng_below(&t->rng, POOL_BYTES) });
 }
 
+void tenants_enter(struct ttask *task)
+{
+	struct torture *t = task->t;
+
+	if (t->tenants)
+		engine_act_for(t->tenant[task->number % t->tenants]);
+}
+
 void op_tenant(struct ttask *task, struct tfile *f, const struct op *op)
 {
 	struct torture *t = task->t;

@@ -34,6 +34,7 @@ enum torture_sabotage {
 	SABOTAGE_READ,   /* a read gives one wrong byte */
 	SABOTAGE_FSYNC,  /* an fsync that failed is called a success */
 	SABOTAGE_ANSWER, /* the disk never answers one I/O */
+	SABOTAGE_OWED,   /* recovery passes over what is owed */
 };
 
 /* What is known of a run, in memory that the process which runs it shares with its parent. */

@@ -135,6 +135,17 @@ struct task *world_spawn(const char *name, void (*fn)(void *arg), void *arg)
 	return world_is_sim() ? sim_spawn(world_current, name, fn, arg) : real_spawn(name, fn, arg);
 }
 
+struct task *world_spawn_in(struct world *w, const char *name, void (*fn)(void *arg), void *arg)
+{
+	struct world *mine = world_current;
+	struct task *t;
+
+	world_bind(w);
+	t = world_spawn(name, fn, arg);
+	world_bind(mine);
+	return t;
+}
+
 void world_join(struct task *t)
 {
 	if (world_is_sim())

@@ -151,6 +151,8 @@ void world_sleep_jiffies(u64 n);
 
 /* A new task, runnable at once. `name` is copied. NULL when memory is short. */
 struct task *world_spawn(const char *name, void (*fn)(void *arg), void *arg);
+/* The same in another real world, which outlives that of the caller. */
+struct task *world_spawn_in(struct world *w, const char *name, void (*fn)(void *arg), void *arg);
 /* Waits for a task to return and frees it. Every task is joined exactly once. */
 void world_join(struct task *t);
 

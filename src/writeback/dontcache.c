@@ -17,17 +17,17 @@
  * old age. The backlog, marked pages that are dirty, in flight, or about to be written by somebody
  * who has been let in, is bounded by what the device writes in 100 ms: a writer who would exceed
  * it waits in line before he begins, until enough has landed. So memory holds no more than that,
- * and the device has always something to do. Only when nothing lands at all, for 200 ms, those
- * in line are let go: then the limits on everything dirty hold them. While nobody reads the bound
- * is a quarter of that, and a quarter of the bound is in flight: enough to keep a device busy, and
- * little enough that it lands evenly. Readers share the device with what is in flight, and a
- * writer beside many of them needs more.
+ * and the device has always something to do. Only when nothing lands at all, for 200 ms, or it
+ * fails, those in line are let go: then the limits on everything dirty hold them. While nobody
+ * reads the bound is a quarter of that, and a quarter of the bound is in flight: enough to keep a
+ * device busy, and little enough that it lands evenly. Readers share the device with what is in
+ * flight, and a writer beside many of them needs more.
  */
 #include "writeback/slice.h"
 #include "writeback/wb.h"
 
 #define ENOUGH_PAGES (MIB_PAGES)
-#define MIB_PAGES    256u
+#define MIB_PAGES    256ull
 #define SLICE_PAGES  (4 * MIB_PAGES)
 #define AGE_NS       (20 * NSEC_PER_MSEC)
 #define RATE_NS      (100 * NSEC_PER_MSEC)
@@ -143,12 +143,12 @@ static bool has_room(struct wb *wb, u64 pages)
 	return !now || now + pages <= dontcache_bound(wb);
 }
 
-/* In line: waits for room, until nothing lands any more. */
+/* In line: waits for room, until nothing lands any more, or what lands was refused and stays. */
 static void wait_for_room(struct wb *wb, u64 pages)
 {
 	struct dontcache *d = &wb->dontcache;
 
-	while (!atomic_load(&d->stuck)) {
+	while (!atomic_load(&d->stuck) && !atomic_load(&wb->all->failing)) {
 		u32 seen = atomic_load(&d->landed);
 
 		if (has_room(wb, pages))
@@ -179,7 +179,7 @@ u64 dontcache_enter(struct wb *wb, u64 pages)
 	return pages;
 }
 
-/* Counts what lands in each 100 ms: the rate, or a little less than the last one if that is more. */
+/* Counts what lands in each 100 ms: the rate, or a little less than the last if that is more. */
 static void note_rate(struct dontcache *d, u32 pages)
 {
 	u64 now = world_now(), since = atomic_load_explicit(&d->since_ns, memory_order_relaxed);

@@ -87,7 +87,7 @@ struct wb *wb_create_tenant(struct wb *root, struct tenant *t)
 	spin_lock(&t->lock);
 	proportion_init(&wb->tenant_proportion, &t->proportions);
 	spin_unlock(&t->lock);
-	wb->flusher = world_spawn("flusher", flusher_run, wb);
+	wb->flusher = world_spawn_in(all->world, "flusher", flusher_run, wb);
 	if (!wb->flusher) {
 		if (made)
 			wb_free(wb);

@@ -27,8 +27,8 @@ u32 waits_who(void)
 
 static bool goes_on(const struct wait *last, const struct wait *next)
 {
-	return last->who == next->who && last->why == next->why && next->why == WAIT_LIMIT &&
-	       next->when_ns < last->when_ns + last->wait_ns + JOIN_NS;
+	return last->who == next->who && last->tenant == next->tenant && last->why == next->why &&
+	       next->why == WAIT_LIMIT && next->when_ns < last->when_ns + last->wait_ns + JOIN_NS;
 }
 
 void waits_note(struct waits *w, const struct wait *wait)

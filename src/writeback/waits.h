@@ -17,7 +17,8 @@ struct wait {
 	u64 when_ns, wait_ns; /* when it began, in world time */
 	enum wait_why why;
 	u32 who;                             /* as waits_act_for() was told, or 0 */
-	u32 tenant;                          /* whose limits counted, or 0: the cache's */
+	u64 tenant;                          /* for whom it wrote: tenant_word() */
+	bool by_tenant;                      /* its limits counted, not the cache's */
 	u64 dirty, freerun, setpoint, limit; /* pages, dirty and in flight as the policy counts */
 	u64 bandwidth, allowed;              /* pages a second: of the device, and to the writer */
 };

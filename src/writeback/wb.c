@@ -217,6 +217,7 @@ int writeback_init(struct writeback *all, struct cache *cache, const struct poli
 	/* a folio may be several tenants', so what is charged by folios cannot be told apart */
 	if (all->policy.foreign == FOREIGN_TARGETED && all->policy.accounting != ACCOUNT_DEBT)
 		all->policy.foreign = FOREIGN_FLUSH;
+	all->world = world_current;
 	all->cpus = world_cpus();
 	if (throttle_init())
 		return -ENOMEM;

@@ -80,6 +80,7 @@ struct writeback {
 	const struct fs *fs;
 	struct policy policy; /* as the file system takes it */
 	struct vm_knobs vm;
+	struct world *world;   /* immutable: of its tasks, whosever call makes them */
 	struct wb *wb[WB_MAX]; /* set before use */
 	_Atomic u32 count;
 	struct wb *_Atomic first_wb; /* those of tenants too, by their next_wb */
@@ -231,7 +232,7 @@ struct inode {
 	u64 reserved;              /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
 	_Atomic u64 limit;         /* nothing may be written past it, as far as is known; bytes */
-	bool littered;             /* a write that failed may have left bytes past the size on the
+	_Atomic bool littered;     /* a write that failed may have left bytes past the size on the
 				    * device; under the lock, held alone */
 	_Atomic bool sparse;       /* there may be holes below `reserved`, whose room has to be
 				    * asked for; under the lock */

@@ -11,7 +11,7 @@ import program
 from program import SMALL, Skip, contains, equal, refused, sluice
 
 PLOTS = ['dirty', 'charge', 'throughput', 'bandwidth', 'latency', 'sleep', 'device', 'sizes',
-         'orders']
+         'requests', 'orders']
 HOSTILE = '</script><script>window.pwned = 1</script><img src=x onerror="pwned=2"> & \'q\' "Q"'
 
 
@@ -195,7 +195,7 @@ def test_in_a_browser_two_cases_are_drawn_from_the_series():
         clean(page)
         plots = drawn(page)
         # in the other case nobody sleeps and nothing is written, which leaves these plots empty
-        empty = [('sleep', 1), ('device', 1), ('sizes', 1)]
+        empty = [('sleep', 1), ('device', 1), ('sizes', 1), ('requests', 1)]
         equal([(p['plot'], p['lines'][0]['case']) for p in plots],
               [(name, case) for name in PLOTS for case in (0, 1) if (name, case) not in empty])
         columns = {line['column'] for p in plots for line in p['lines']}
@@ -220,7 +220,8 @@ def test_in_a_browser_cases_lie_over_each_other():
         page.ask('document.querySelectorAll(".segment button")[1].click()')
         clean(page)
         plots = drawn(page)
-        equal([p['plot'] for p in plots], PLOTS[:-1] + ['orders', 'orders'])
+        equal([p['plot'] for p in plots],
+              PLOTS[:-2] + ['requests', 'orders', 'orders'])
         for p in plots:
             holds_the_series(p, all_series)
         both = [p for p in plots if p['plot'] == 'throughput'][0]
@@ -282,14 +283,133 @@ def test_in_a_browser_each_device_has_its_plot_and_fsyncs_have_theirs():
         plots = drawn(shown)
         equal([p['plot'] for p in plots if p['lines'][0]['case'] == 0],
               ['dirty', 'charge', 'throughput', 'bandwidth', 'latency', 'fsync', 'device-0',
-               'device-1', 'sizes', 'orders'])
+               'device-1', 'sizes-0', 'sizes-1', 'requests-0', 'requests-1', 'orders'])
         titles = shown.ask('[...document.querySelectorAll("#compare figcaption b")].map(b => b.textContent)')
-        assert 'Device "><b>' in titles and 'Device fast' in titles, titles
+        assert '"><b>: Device' in titles and 'fast: Device' in titles, titles
         for p in plots:
-            if not p['plot'].startswith('device'):
+            if p['lines'][0].get('device') is None:
                 holds_the_series(p, [c['series'] for c in cases])
                 continue
             holds_the_series(p, [{**c['series'], **c['devices'][p['lines'][0]['device']]} for c in cases])
+
+
+TENANTS = """[experiment]
+name = tenants
+policy = sluice
+[machine]
+cpus = 2
+memory = 64M
+[device]
+model = rate
+mbps = 5
+[tenant %s]
+dirty_bytes = 1M
+[tenant quiet]
+[phase p]
+measure = yes
+line = [global]
+line = rw=write
+line = bs=64k
+line = [noisy]
+line = cgroup=%s
+line = size=8m
+line = filename=a
+line = [quiet]
+line = cgroup=quiet
+line = size=4m
+line = rate=2m
+line = filename=b
+line = [dropped]
+line = uncached=1
+line = size=4m
+line = rate=2m
+line = filename=c
+[case a]
+dontcache = kick
+"""
+
+
+def tenants_add_up(case, figures):
+    times = case['series']['t_s']
+    for columns, wanted in zip(case['tenants'], figures):
+        for column, key, unit in (('dirtied_bytes_per_s', 'pages_charged', 4096),
+                                  ('written_bytes_per_s', 'pages_written', 4096),
+                                  ('writers_asleep', 'throttle_sleep_s', 1)):
+            values = columns.get(column, [0] * len(times))
+            total = sum(values[i] * (times[i] - times[i - 1]) for i in range(1, len(times)))
+            assert abs(total - wanted[key] * unit) <= 1e-6 * total, (column, total, wanted)
+        assert 0 < max(columns['dirty_bytes']) <= wanted['max_dirty_bytes']
+
+
+def test_tenants_add_up_when_points_are_joined():
+    noisy = os.path.join(program.ROOT, 'experiments', 'p5-noisy.ini')
+    case, = data(report('-c', 'targeted', '--json', 'r.json', path=noisy))
+    assert 500 <= len(case['series']['t_s']) <= 1001
+    with open('r.json') as f:
+        recorded = json.load(f)['cases'][0]
+    tenants_add_up(case, recorded['tenants'])
+    plain, = program.figures(program.SLUICE, noisy, '-c', 'targeted')['cases']
+    equal(recorded['tenants'], plain['tenants'])  # recording them changes nothing
+
+
+def test_in_a_browser_tenants_have_their_plots():
+    with open('tenants.ini', 'w') as f:
+        f.write(TENANTS % ('"><b>', '"><b>'))
+    page = report('--json', 'r.json', path='tenants.ini')
+    assert '"><b>' not in page
+    case, = data(page)
+    noisy, quiet = case['tenants']
+    times = case['series']['t_s']
+    with open('r.json') as f:
+        figures = json.load(f)['cases'][0]['tenants']
+    equal([t['tenant'] for t in figures], ['"><b>', 'quiet'])
+    tenants_add_up(case, figures)
+    equal(set(noisy['limit_bytes']), {1 << 20})
+    equal(('writers_asleep' in noisy, 'writers_asleep' in quiet), (True, False))
+    contains(Text(page).text, 'Tenants')
+    with opened() as shown:
+        clean(shown)
+        plots = {p['plot']: p for p in drawn(shown)}
+        keys = shown.ask('[...document.querySelectorAll("figure")].filter(f => f.textContent'
+                         '.includes("Dirty memory of tenants"))[0].querySelector(".keys")'
+                         '.textContent')
+        equal(keys, '"><b>"><b> (limit)quietquiet (limit)')
+        equal([line['column'] for line in plots['dontcache']['lines']], ['dontcache_bytes'])
+        holds_the_series(plots['dontcache'], [case['series']])
+        for name, lines in (('tenants', 4), ('tenants-written', 2), ('tenants-asleep', 1)):
+            equal(len(plots[name]['lines']), lines)
+            for line in plots[name]['lines']:
+                one = {**plots[name], 'lines': [line], 'rows': [
+                    [row[0], row[1 + plots[name]['lines'].index(line)]]
+                    for row in plots[name]['rows']]}
+                holds_the_series(one, [{'t_s': times, **case['tenants'][line['tenant']]}])
+
+
+def test_sizes_of_fuse_requests_stand_in_the_page():
+    with open('fuse.ini', 'w') as f:
+        f.write('[experiment]\nname = f\n[machine]\ncpus = 2\nmemory = 64M\n'
+                '[device]\nmodel = fuse\nmax_write_kb = 128\n[phase p]\nmeasure = yes\n'
+                'line = [w]\nline = rw=write\nline = bs=1m\nline = size=8m\nline = filename=a\n'
+                'line = fsync=4\n[case a]\n')
+    page = report('--json', 'r.json', path='fuse.ini')
+    case, = data(page)
+    times = case['series']['t_s']
+    with open('r.json') as f:
+        predicted = json.load(f)['cases'][0]['predicted']
+    sizes = [s for s in ('4k', '8k', '16k', '32k', '64k', '128k', '256k', '512k', '1m', 'larger')
+             if predicted['device_writes_' + s]]
+    equal(sizes[-1], '128k')
+    equal([s for s in case['series'] if s.startswith('device_writes_') and s != 'device_writes_per_s'],
+          ['device_writes_%s_per_s' % s for s in sizes])
+    for size in sizes:
+        values = case['series']['device_writes_%s_per_s' % size]
+        total = sum(values[i] * (times[i] - times[i - 1]) for i in range(1, len(times)))
+        assert abs(total - predicted['device_writes_' + size]) < 1e-3, (size, total)
+    with opened() as shown:
+        clean(shown)
+        plot, = [p for p in drawn(shown) if p['plot'] == 'requests']
+        equal([line['column'] for line in plot['lines']],
+              ['device_writes_%s_per_s' % s for s in sizes])
 
 
 def test_a_report_may_go_to_standard_output():
@@ -315,7 +435,7 @@ def test_in_a_browser_each_case_has_its_plots():
         page.dark(True)
         clean(page)
         plots = drawn(page)
-        equal(len(plots), 30)
+        equal(len(plots), 32)
         for p in plots:
             holds_the_series(p, all_series)
 

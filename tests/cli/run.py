@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """sluice run as people use it: fio job files really executed, through our cache and the kernel's."""
+import itertools
 import json
 import os
 import shutil
@@ -190,6 +191,9 @@ def test_errors_can_be_gone_on_after():
     done = run('posix', 'stop.fio')
     equal(done.status, 1)
     contains(done.out, 'failed: write /dev/full at 0: No space left on device')
+    done = run('posix', 'stop.fio', '--output-format=json')
+    equal((done.status, done.err),
+          (1, 'sluice run: stop.fio:1: write /dev/full at 0: No space left on device\n'))
     status, result = report('posix', 'go.fio')
     job = result['jobs'][0]
     equal((status, job['error'], job['total_err'], job['first_error'],
@@ -211,7 +215,8 @@ def test_an_interrupt_ends_the_jobs_and_reports():
     write('jobs.fio', '[j]\nfilename=f\nsize=1m\nrw=randwrite\ntime_based\nruntime=1000\n'
                       'rate_iops=1000\nwrite_iops_log=w\nlog_avg_msec=10\n'
                       '[later]\nstonewall\nfilename=g\nsize=1m\nrw=write\n')
-    for engine in ENGINES:
+    # timeout(1) sends its signal twice, to the program and to its group
+    for engine, number, times in itertools.product(ENGINES, (signal.SIGINT, signal.SIGTERM), (1, 2)):
         child = subprocess.Popen([SLUICE, 'run', '--engine', engine, 'jobs.fio'],
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE)
@@ -219,7 +224,8 @@ def test_an_interrupt_ends_the_jobs_and_reports():
             # it has begun once its file is there; then it has caught the signal, too
             while not os.path.exists('f') and child.poll() is None:
                 time.sleep(0.01)
-            child.send_signal(signal.SIGINT)
+            for _ in range(times):
+                child.send_signal(number)
             out, err = child.communicate()
         finally:
             child.kill()

@@ -111,6 +111,41 @@ static void test_data_given_up_is_no_error(void **state)
 	run("sluice", ERRORS_KEEP, given_up);
 }
 
+static void add_shown(void *ctx, u64 offset, const void *data, u64 length)
+{
+	u64 *bytes = ctx;
+
+	(void)offset;
+	assert_int_equal(*(const u8 *)data, 2);
+	*bytes += length;
+}
+
+/* What is given up is told when it is known: not before what is on its way has landed. */
+static void given_up_on_its_way(struct rig *r)
+{
+	for (u32 heals = 0; heals < 2; heals++) {
+		u64 bytes = 0;
+
+		rig_write(r, 2, 0, 2 * PAGE_SIZE);
+		r->fail_writes = true;
+		assert_int_equal(file_fsync(r->file, false), -EIO);
+		while (!ledger_level(&r->inode->m.ledger, LEVEL_IN_FLIGHT))
+			rig_sleep(RIG_IO_NS / 2);
+		r->fail_writes = !heals;
+		assert_int_equal(inode_forget_telling(r->inode, add_shown, &bytes), 0);
+		assert_int_equal(bytes, heals ? 0 : 2 * PAGE_SIZE);
+		assert_int_equal(inode_unwritten_bytes(r->inode), 0);
+		assert_int_equal(inode_error(r->inode), 0);
+	}
+	rig_expect_stored(r, 2, 0, 2 * PAGE_SIZE);
+}
+
+static void test_what_is_given_up_is_told(void **state)
+{
+	(void)state;
+	run("sluice", ERRORS_KEEP, given_up_on_its_way);
+}
+
 /* --- pauses */
 
 static u64 writes_so_far(struct rig *r)
@@ -313,6 +348,7 @@ int main(void)
 		cmocka_unit_test(test_opened_after_the_failure),
 		cmocka_unit_test(test_both_descriptors_are_told),
 		cmocka_unit_test(test_data_given_up_is_no_error),
+		cmocka_unit_test(test_what_is_given_up_is_told),
 		cmocka_unit_test(test_pauses_grow_and_are_bounded),
 		cmocka_unit_test(test_syncs_end_without_pauses_too),
 		cmocka_unit_test(test_what_is_unsafe_is_shown),

@@ -63,8 +63,7 @@ RIG_TEST(test_progress)
 	w = (struct watcher){ .r = r };
 	assert_int_equal(engine_sync_progress(r->e, watch, &w), 0);
 	assert_in_range(w.calls, 2, 3);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_progress_left)
@@ -103,8 +102,7 @@ RIG_TEST(test_progress_failure)
 	w = (struct watcher){ .r = r };
 	assert_int_equal(engine_sync_progress(r->e, watch, &w), 0);
 	assert_int_equal(w.last, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 static void sync_main(void *arg)
@@ -181,8 +179,7 @@ RIG_TEST(test_other_limits)
 	assert_int_equal(engine_set_vm(r->e, &vm), 0);
 	world_sleep_until(world_now() + 3 * NSEC_PER_SEC);
 	assert_int_equal(debt(r), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* --- losses */
@@ -255,6 +252,95 @@ RIG_TEST(test_no_losses)
 	assert_int_equal(losses.error, 0);
 }
 
+static void add_shown(void *ctx, u64 offset, const void *data, u64 length)
+{
+	struct told *t = ctx;
+
+	assert_int_equal(((const u8 *)data)[length - 1], rig_byte(offset + length - 1, 1));
+	t->bytes += length;
+}
+
+static void tell_what(void *ctx, struct inode *inode, u64 bytes, int error)
+{
+	struct told *t = ctx;
+
+	t->calls++;
+	t->error = error;
+	assert_int_equal(bytes, 3 * 4096);
+	inode_show_unwritten(inode, add_shown, t);
+}
+
+struct refusing {
+	struct store *store;
+	u32 refusals;
+};
+
+static int refuse(void *ctx, const struct io *io)
+{
+	struct refusing *r = ctx;
+
+	if (io->store != r->store || io->op != IO_WRITE || !r->refusals)
+		return 0;
+	r->refusals--;
+	return -EFBIG;
+}
+
+static u64 answer_late(void *ctx, const struct io *io)
+{
+	const struct refusing *r = ctx;
+
+	return (io->store == r->store ? 20 : 150) * NSEC_PER_MSEC;
+}
+
+/*
+ * An end while the flusher tries again all the time, so that what was refused is mostly on its way
+ * once more: after `refusals` the device takes it.
+ */
+static void end_while_trying(u64 after_ns, u32 refusals)
+{
+	struct rig *r = rig_new("sluice", 64 * MIB);
+	struct told told = { 0 };
+	struct engine_losses losses = { .lost = tell_what, .ctx = &told };
+	struct refusing refusing;
+	struct file *f, *others[2];
+	int rc;
+
+	r->config.vm.retry_min_ms = r->config.vm.retry_max_ms = 1;
+	rig_start(r);
+	others[0] = rig_file(rig_inode(r, 4096), 0);
+	f = rig_file(rig_inode(r, 512), 0);
+	others[1] = rig_file(rig_inode(r, 4096), 0);
+	refusing = (struct refusing){ inode_store(f->inode), refusals };
+	device_set_fault(r->d, refuse, &refusing);
+	device_set_delay(r->d, answer_late, &refusing);
+	rig_write(f, 0, 10000, 1);
+	file_sync_range(f, 0, 0, FILE_WRITE);
+	file_close(f);
+	world_sleep_until(world_now() + after_ns);
+	for (u32 i = 0; i < 2; i++) { /* which are waited for meanwhile */
+		rig_write(others[i], 0, 4096, 1);
+		file_close(others[i]);
+	}
+	rc = engine_destroy_telling(r->e, &losses);
+	assert_int_equal(rc, told.calls ? -EFBIG : 0);
+	assert_int_equal(losses.error, rc);
+	assert_int_equal(told.error, rc);
+	assert_int_equal(told.bytes, rc ? 10000 : 0);
+	if (refusals == UINT32_MAX)
+		assert_int_equal(rc, -EFBIG);
+	device_destroy(r->d);
+	free(r);
+}
+
+RIG_TEST(test_losses_of_what_is_tried_again)
+{
+	for (u64 ms = 0; ms < 60; ms += 3) {
+		end_while_trying(ms * NSEC_PER_MSEC, UINT32_MAX);
+		for (u32 refusals = 1; refusals < 8; refusals++)
+			end_while_trying(ms * NSEC_PER_MSEC, refusals);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_other_limits),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_no_losses),
+		cmocka_unit_test(test_losses_of_what_is_tried_again),
 	};
 
 	return cmocka_run_group_tests_name("finish", tests, NULL, NULL);

@@ -223,6 +223,7 @@ static const struct {
 	{ "rate_iops", 1, { "100", "2k" } },
 	{ "number_ios", 1, { "5k", "100", "0x20" } },
 	{ "offset_increment", 1, { "1g", "128k" } },
+	{ "offset_align", 1, { "4k", "1m" } },
 	{ "zonesize", 1, { "1m", "256k" } },
 	{ "zoneskip", 1, { "2m", "7k" } },
 	{ "numjobs", 1, { "2", "0x10", "1k", "010" } },
@@ -382,6 +383,15 @@ static const char *const both_take[] = {
 	"hugepage-size=4m",
 	"softrandommap=1",
 	"bs=4k,",
+	"ss=iops:0.3%",
+	"ss_dur=10m",
+	"steadystate_ramp_time=5",
+	"replay_no_stall=1",
+	"flow_watermark=100",
+	"serialize_overlap=1",
+	"max_open_zones=4",
+	"trim_backlog=8",
+	"log_alternate_epoch=1",
 };
 
 static bool fio_takes(const char *line)

@@ -182,6 +182,16 @@ static void time_based_goes_round(void **state)
 			    "c f 0+0; c g 0+0; o f 0+0; a f 0+4096; r f 0+4096; c f 0+0");
 	job_results_finish(&r);
 	fake_finish(&k);
+
+	/* nor does their number end it */
+	fake_init(&k);
+	k.latency_ns = NSEC_PER_MSEC;
+	fake_run(&k,
+		 "[j]\nrw=read\nsize=8k\nnumber_ios=3\ntime_based\nramp_time=5ms\nruntime=7ms\n",
+		 &r);
+	assert_int_equal(r.rows[0].dir[JOB_DIR_READ].ios, 7);
+	job_results_finish(&r);
+	fake_finish(&k);
 }
 
 /* Nothing counts to the I/O that ends the ramp; with its end, rate and runtime begin. */

@@ -195,6 +195,65 @@ static void lost_and_misplaced_writes_are_found(void **state)
 	       "verify f at 12288: it is of another write");
 }
 
+/* Before the next pass writes over it; its time is not that of the writes. */
+static void each_pass_is_read_back(void **state)
+{
+	static const char *const passes[] = {
+		HEAD "rw=write\nverify=crc32c\nloops=3\n",
+		HEAD "rw=randwrite\nverify=md5\nio_size=192k\n",
+		HEAD "rw=randwrite\nverify=md5\nioengine=posixaio\niodepth=4\nloops=3\n",
+		HEAD "nrfiles=4\nrw=write\nverify=md5\nloops=3\n",
+		HEAD "rw=write\nverify=md5\nloops=3\nrate_iops=1000\n",
+	};
+	struct job_results r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(passes); i++) {
+		struct store *s = store_new();
+		u64 at_a_time = i == 2 ? 4 : 1;
+
+		s->k.latency_ns = NSEC_PER_MSEC;
+		assert_int_equal(run(s, passes[i], &r), 0);
+		assert_int_equal(r.rows[0].dir[JOB_DIR_WRITE].ios, 48);
+		assert_int_equal(r.rows[0].dir[JOB_DIR_WRITE].runtime_ns,
+				 48 * NSEC_PER_MSEC / at_a_time);
+		assert_int_equal(r.rows[0].dir[JOB_DIR_READ].ios, 48);
+		assert_int_equal(r.rows[0].dir[JOB_DIR_READ].runtime_ns, 48 * NSEC_PER_MSEC);
+		job_results_finish(&r);
+		store_free(s);
+	}
+	struct store *s = store_new();
+
+	s->lose = 5; /* the second pass writes there */
+	expect(s, HEAD "rw=write\nverify=crc32c\nloops=2\n", -EILSEQ,
+	       "verify f at 16384: no header is there");
+}
+
+/* A job by time writes a block many times, and reads it once. */
+static void the_last_of_many_writes_is_read_back(void **state)
+{
+	struct store *s = store_new();
+	struct job_results r;
+
+	(void)state;
+	s->k.latency_ns = NSEC_PER_MSEC;
+	assert_int_equal(run(s, HEAD "rw=randwrite\nverify=crc32c\ntime_based\nruntime=2\n", &r),
+			 0);
+	assert_int_equal(r.rows[0].dir[JOB_DIR_WRITE].ios, 2000);
+	assert_int_equal(r.rows[0].dir[JOB_DIR_READ].ios, 16);
+	job_results_finish(&r);
+	store_free(s);
+
+	s = store_new();
+	s->k.latency_ns = NSEC_PER_MSEC;
+	s->lose = 1990;
+	assert_int_equal(run(s, HEAD "rw=randwrite\nverify=crc32c\ntime_based\nruntime=2\n", &r),
+			 -EILSEQ);
+	assert_non_null(strstr(r.rows[0].error_text, "it is of another write"));
+	job_results_finish(&r);
+	store_free(s);
+}
+
 static void differences_are_counted_or_fatal(void **state)
 {
 	struct store *s = store_new();
@@ -313,6 +372,8 @@ int main(void)
 		cmocka_unit_test(reading_back_is_counted_apart),
 		cmocka_unit_test(damage_is_found),
 		cmocka_unit_test(lost_and_misplaced_writes_are_found),
+		cmocka_unit_test(each_pass_is_read_back),
+		cmocka_unit_test(the_last_of_many_writes_is_read_back),
 		cmocka_unit_test(differences_are_counted_or_fatal),
 		cmocka_unit_test(differences_can_be_gone_on_after),
 		cmocka_unit_test(others_can_check),

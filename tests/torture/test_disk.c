@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "file/inner.h"
 #include "torture/disk.h"
 #include "world/sim.h"
@@ -134,6 +135,40 @@ static void litter(struct rig *r)
 	expect(r, 0, 1000, 19000);
 }
 
+static int refuse(void *ctx, struct disk *d)
+{
+	(void)d;
+	return *(bool *)ctx ? -EIO : 0;
+}
+
+/* What cannot be cut off at once is cut off by fsync, which fails until it is. */
+static void litter_that_stays(struct rig *r)
+{
+	bool refuses = true;
+
+	write_at(r->file, 1, 0, 1000);
+	assert_int_equal(file_fsync(r->file, false), 0);
+	r->breaks = true;
+	r->disk.refuses = refuse;
+	r->disk.ctx = &refuses;
+	memset(buf, 2, 8192);
+	assert_int_equal(file_pwrite(r->direct, buf, 8192, 4096), -EIO);
+	r->breaks = false;
+	assert_true(store_size(r->store) > 1000);
+	assert_int_equal(file_fsync(r->file, false), -EIO);
+	assert_int_equal(file_fsync(r->file, true), -EIO);
+	refuses = false;
+	assert_int_equal(file_fsync(r->file, false), 0);
+	assert_int_equal(store_size(r->store), 1000);
+	expect(r, 1, 0, 1000);
+}
+
+static void test_fsync_leaves_nothing_past_the_end(void **state)
+{
+	(void)state;
+	run("sluice", DISK_CUSTOM, 0, litter_that_stays);
+}
+
 static void test_a_failed_write_past_the_end_leaves_nothing(void **state)
 {
 	(void)state;
@@ -143,12 +178,6 @@ static void test_a_failed_write_past_the_end_leaves_nothing(void **state)
 }
 
 /* The same where the cut is refused, too: then the file does not grow until it is not. */
-static int refuse(void *ctx, struct disk *d)
-{
-	(void)d;
-	return *(bool *)ctx ? -EIO : 0;
-}
-
 static void stuck_litter(struct rig *r)
 {
 	bool refuses = true;
@@ -214,12 +243,22 @@ static void test_a_cut_that_fails_half_way(void **state)
 	run("linux-7.4", DISK_CUSTOM, 0, half_cut);
 }
 
-/* Where whole folios are written, those that the file was cut in need no room past its end. */
+static bool yes(void)
+{
+	return true;
+}
+
+/*
+ * Where whole folios are written, those that the file was cut in need no room past its end; also if
+ * there was no memory to split them there.
+ */
 static void cut_folio(struct rig *r)
 {
 	write_at(r->file, 1, 0, 16384);
 	assert_int_equal(file_fsync(r->file, false), 0);
+	alloc_refuses_frames = yes;
 	assert_int_equal(file_truncate(r->file, 12288), 0);
+	alloc_refuses_frames = NULL;
 	/* another takes what became free */
 	r->disk.used_pages++;
 	assert_int_equal(r->disk.used_pages, r->disk.room_pages);
@@ -290,6 +329,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_failed_write_past_the_end_leaves_nothing),
+		cmocka_unit_test(test_fsync_leaves_nothing_past_the_end),
 		cmocka_unit_test(test_what_cannot_be_cut_off_stops_growth),
 		cmocka_unit_test(test_a_cut_that_fails_half_way),
 		cmocka_unit_test(test_a_cut_folio_needs_no_room),

@@ -55,6 +55,12 @@ static void test_lying_fsync(void **state)
 	find(SABOTAGE_FSYNC, TORTURE_POWER | TORTURE_EIO | TORTURE_GONE, "would be");
 }
 
+static void test_forgetful_recovery(void **state)
+{
+	(void)state;
+	find(SABOTAGE_OWED, TORTURE_POWER, "killed here");
+}
+
 static void test_silent_device(void **state)
 {
 	(void)state;
@@ -115,6 +121,7 @@ int main(void)
 		cmocka_unit_test(test_lost_write),
 		cmocka_unit_test(test_wrong_read),
 		cmocka_unit_test(test_lying_fsync),
+		cmocka_unit_test(test_forgetful_recovery),
 		cmocka_unit_test(test_silent_device),
 		cmocka_unit_test(test_shrinking),
 		cmocka_unit_test(test_first_failure_is_told),

@@ -54,12 +54,20 @@ static void joins_looks_at_the_limit(void **state)
 	assert_int_equal(out[0].wait_ns, 990 * MS + 8 * MS);
 	assert_int_equal(out[0].dirty, 100);
 	/* another one, another reason, a later one */
-	waits_note(&w, &(struct wait){ 1010 * MS, 8 * MS, WAIT_LIMIT, 8, 0, 1, 1, 1, 1, 1, 0 });
-	waits_note(&w, &(struct wait){ 1020 * MS, 8 * MS, WAIT_PACED, 8, 0, 1, 1, 1, 1, 1, 1 });
-	waits_note(&w, &(struct wait){ 1030 * MS, 8 * MS, WAIT_PACED, 8, 0, 1, 1, 1, 1, 1, 1 });
-	waits_note(&w, &(struct wait){ 1040 * MS, 8 * MS, WAIT_LIMIT, 8, 0, 1, 1, 1, 1, 1, 0 });
-	waits_note(&w, &(struct wait){ 1099 * MS, 8 * MS, WAIT_LIMIT, 8, 0, 1, 1, 1, 1, 1, 0 });
-	assert_int_equal(waits_copy(&w, out), 6);
+	waits_note(&w,
+		   &(struct wait){ 1010 * MS, 8 * MS, WAIT_LIMIT, 8, 0, false, 1, 1, 1, 1, 1, 0 });
+	waits_note(&w,
+		   &(struct wait){ 1020 * MS, 8 * MS, WAIT_PACED, 8, 0, false, 1, 1, 1, 1, 1, 1 });
+	waits_note(&w,
+		   &(struct wait){ 1030 * MS, 8 * MS, WAIT_PACED, 8, 0, false, 1, 1, 1, 1, 1, 1 });
+	waits_note(&w,
+		   &(struct wait){ 1040 * MS, 8 * MS, WAIT_LIMIT, 8, 0, false, 1, 1, 1, 1, 1, 0 });
+	/* the same process for another tenant */
+	waits_note(&w,
+		   &(struct wait){ 1041 * MS, 8 * MS, WAIT_LIMIT, 8, 77, true, 1, 1, 1, 1, 1, 0 });
+	waits_note(&w,
+		   &(struct wait){ 1099 * MS, 8 * MS, WAIT_LIMIT, 8, 0, false, 1, 1, 1, 1, 1, 0 });
+	assert_int_equal(waits_copy(&w, out), 7);
 }
 
 static void acts_for_somebody(void **state)

@@ -19,6 +19,9 @@ const SOLID = [], DASHED = [6, 4], DOTTED = [1.5, 3.5], DASH_DOT = [7, 3, 1.5, 3
 const SECOND = { '--write': '--write-b', '--ink': '--write-b', '--read': '--read-b', '--alarm': '--alarm-b' };
 const ORDERS = ['4 KiB', '8 KiB', '16 KiB', '32 KiB', '64 KiB', '128 KiB', '256 KiB', '512 KiB',
 	'1 MiB', '2 MiB'];
+// Classes of requests: in the column's name, and for people.
+const SIZES = [...[4, 8, 16, 32, 64, 128, 256, 512].map(kib => [`${kib}k`, `${kib} KiB`]), ['1m', '1 MiB'],
+	['larger', 'larger']];
 
 const line = (column, label, color, more) => ({ column, label, color, width: 1.5, dash: SOLID, ...more });
 const limit = (column, label, dash) => line(column, label, '--limit', { dash, width: 1, limit: true });
@@ -58,12 +61,20 @@ const PLOTS = [
 	{ id: 'sleep', title: 'Throttle', unit: 'writers asleep', unit2: 'pause, ms', lines: [
 		line('writers_asleep', 'asleep', '--alarm', { fill: true }),
 		line('mean_pause_ms', 'mean pause', '--soft', { axis: 2, points: true })] },
-	{ id: 'device', title: 'Device', unit: 'I/Os a second', unit2: 'busy, %', most2: 100, lines: [
+	{ id: 'tenants', title: 'Dirty memory of tenants', unit: 'bytes', tenants: true, lines: [
+		line('dirty_bytes', '', 0), line('limit_bytes', ' (limit)', 0, { dash: DOTTED, width: 1 })] },
+	{ id: 'tenants-written', title: 'Written back of tenants', unit: 'bytes/s', tenants: true, lines: [
+		line('written_bytes_per_s', '', 0)] },
+	{ id: 'tenants-asleep', title: 'Throttle of tenants', unit: 'writers asleep', tenants: true, lines: [
+		line('writers_asleep', '', 0)] },
+	{ id: 'device', title: 'Device', unit: 'I/Os a second', unit2: 'busy, %', most2: 100, devices: true, lines: [
 		line('device_busy_percent', 'busy', '--busy', { axis: 2, fill: true, width: 1 }),
 		line('device_writes_per_s', 'writes', '--write'),
 		line('device_reads_per_s', 'reads', '--read')] },
-	{ id: 'sizes', title: 'Size of the device\'s writes', unit: 'bytes', lines: [
+	{ id: 'sizes', title: 'Size of the device\'s writes', unit: 'bytes', devices: true, lines: [
 		line('device_write_bytes', 'mean', '--write', { points: true })] },
+	{ id: 'requests', title: 'The device\'s writes, by size', unit: 'I/Os a second', stacked: true, devices: true,
+	  lines: SIZES.map((size, i) => line(`device_writes_${size[0]}_per_s`, size[1], i, { width: .5 })) },
 	{ id: 'orders', title: 'Cached, by size of folio', unit: 'bytes', stacked: true,
 	  lines: ORDERS.map((size, order) => line('order' + order + '_bytes', size, order, { width: .5 })) },
 ];
@@ -112,8 +123,11 @@ function scaleOf(plot, most) {
 
 // --- data
 
-// The column of a line: of the case, or, where it has several, of the device the line is of.
+// The column of a line: of the case, or of the tenant, or, where it has several, of the device the
+// line is of.
 function columnOf(c, l) {
+	if (l.tenant !== undefined)
+		return c.tenants && c.tenants[l.tenant] && c.tenants[l.tenant][l.column];
 	const of = l.device === undefined ? c.series : c.devices ? c.devices[l.device]
 		: l.device === 0 ? c.series : undefined;
 	return of && of[l.column];
@@ -124,13 +138,32 @@ function linesOf(plot, c) {
 	return plot.lines.filter(l => columnOf(c, l));
 }
 
-// The plots of some cases: where one has several devices, the plot of the device is one for each.
+// The case of these that has most devices, or tenants.
+function largestOf(cases, what) {
+	return cases.reduce((a, b) => (b[what] || []).length > (a[what] || []).length ? b : a);
+}
+
+// A plot of the device, for each device where there are several.
+function ofDevices(plot, c) {
+	return !c.devices ? [plot] : c.devices.map((_, device) => ({ ...plot, id: `${plot.id}-${device}`,
+		title: `${c.element.getAttribute('data-device-' + device)}: ${plot.title}`,
+		lines: plot.lines.map(l => ({ ...l, device })) }));
+}
+
+// A plot of tenants, with the lines of each; the colours are steps on the way of a scale.
+function ofTenants(plot, c) {
+	const names = (c.tenants || []).map((_, i) => c.element.getAttribute('data-tenant-' + i));
+	const step = (ORDERS.length - 1) / Math.max(names.length - 1, 1);
+	return { ...plot, lines: names.flatMap((name, tenant) => plot.lines.map(l => ({ ...l, tenant,
+		label: name + l.label, color: tenant * step }))) };
+}
+
+// The plots of some cases: those that any case of the page has something for.
 function plotsOf(cases) {
-	const most = cases.reduce((a, b) => (b.devices || []).length > (a.devices || []).length ? b : a);
-	return PLOTS.flatMap(plot => plot.id !== 'device' || !most.devices ? [plot]
-		: most.devices.map((_, device) => ({ ...plot, id: 'device-' + device,
-			title: 'Device ' + most.element.getAttribute('data-device-' + device),
-			lines: plot.lines.map(l => ({ ...l, device })) })));
+	const devices = largestOf(cases, 'devices'), tenants = largestOf(cases, 'tenants');
+	return PLOTS.flatMap(plot => plot.devices ? ofDevices(plot, devices)
+		: plot.tenants ? [ofTenants(plot, tenants)] : [plot])
+		.filter(plot => CASES.some(c => linesOf(plot, c).length));
 }
 
 // A point without a value is a gap; dygraphs wants NaN for it, null for "not my row".
@@ -367,7 +400,7 @@ function record(panel, cases, scale) {
 	return {
 		plot: panel.plot.id,
 		graph: panel.graph,
-		lines: panel.lines.map(l => ({ column: l.column, device: l.device, case: CASES.indexOf(cases[l.which]),
+		lines: panel.lines.map(l => ({ column: l.column, device: l.device, tenant: l.tenant, case: CASES.indexOf(cases[l.which]),
 			scale: l.axis === 2 ? 1 : scale.by })),
 		rows: () => panel.graph.numRows(),
 		value: (row, column) => panel.graph.getValue(row, column),
@@ -410,6 +443,7 @@ function setUpCases() {
 	};
 	addEventListener('hashchange', show);
 	show();
+	CASES.forEach(drawCase); // one that is open from the start tells nobody of it
 	document.querySelectorAll('.copy').forEach(button => button.addEventListener('click', () => {
 		const text = button.parentElement.querySelector('code');
 		getSelection().selectAllChildren(text);
