@@ -15,20 +15,23 @@
  *
  * So it must be known what reads take without write-out. To learn it the flusher holds back, when
  * reads appear and every two seconds while they go on, until nothing of its own is in flight and
- * those reads are over that met it, and looks at the next ones.
+ * those reads are over that met it, and looks at the next ones. While they say the same it looks
+ * half as often each time. And while somebody reads it sends no faster than twice what the
+ * device writes: what sets out together lands together, and then whoever waits for it stands still.
  *
  * Only the flusher uses this, but for what lands and for whether somebody reads.
  */
 #include "writeback/wb.h"
 
-#define WINDOW_NS     (100 * NSEC_PER_MSEC)
-#define PROBE_NS      (2 * NSEC_PER_SEC)   /* from one look at undisturbed reads to the next */
-#define CLEAR_NS      (20 * NSEC_PER_MSEC) /* at most, for disturbed reads to be over */
-#define LOOK_NS       (10 * NSEC_PER_MSEC) /* at most, for undisturbed ones */
-#define ENOUGH        16                   /* reads that tell */
-#define FACTOR_HALVES 9 /* of what undisturbed reads take, reads may take four and a half */
-#define LIMIT_MIN     (2 * (u64)DEPTH_IO_BYTES)
-#define LIMIT_MAX     (1ull << 30) /* more in flight is no limit */
+#define WINDOW_NS    (100 * NSEC_PER_MSEC)
+#define PROBE_NS     (2 * NSEC_PER_SEC)   /* from one look at undisturbed reads to the next */
+#define PROBE_MAX_NS (64 * NSEC_PER_SEC)  /* while they say the same */
+#define CLEAR_NS     (20 * NSEC_PER_MSEC) /* at most, for disturbed reads to be over */
+#define LOOK_NS      (10 * NSEC_PER_MSEC) /* at most, for undisturbed ones */
+#define ENOUGH       16                   /* reads that tell */
+#define FACTOR       6 /* of what undisturbed reads take, reads may take so many times */
+#define LIMIT_MIN    (2 * (u64)DEPTH_IO_BYTES)
+#define LIMIT_MAX    (1ull << 30) /* more in flight is no limit */
 
 struct reads {
 	u64 done, ns, waiting;
@@ -45,6 +48,7 @@ static struct reads reads_of(const struct wb *wb)
 void depth_init(struct depth *d)
 {
 	d->limit = LIMIT_MAX;
+	d->probe_gap_ns = PROBE_NS;
 }
 
 static u64 in_flight(const struct depth *d)
@@ -81,6 +85,15 @@ static u64 mean_ns(const struct reads *from, const struct reads *to)
 	return to->done > from->done ? (to->ns - from->ns) / (to->done - from->done) : 0;
 }
 
+/* The same as before, nearly: there is less need to look again. */
+static void learn(struct depth *d, u64 mean)
+{
+	bool as_before = mean > d->base_ns * 3 / 4 && mean < d->base_ns * 5 / 4;
+
+	d->probe_gap_ns = as_before ? min_u64(2 * d->probe_gap_ns, PROBE_MAX_NS) : PROBE_NS;
+	d->base_ns = d->base_ns ? (3 * d->base_ns + mean) / 4 : mean;
+}
+
 /* What reads take undisturbed: into base_ns, if there are any. */
 static void probe(struct wb *wb)
 {
@@ -95,8 +108,8 @@ static void probe(struct wb *wb)
 	after = wait_reads(wb, &clear, ENOUGH, LOOK_NS);
 	mean = mean_ns(&clear, &after);
 	if (mean)
-		d->base_ns = d->base_ns ? (3 * d->base_ns + mean) / 4 : mean;
-	d->probe_ns = world_now() + PROBE_NS;
+		learn(d, mean);
+	d->probe_ns = world_now() + d->probe_gap_ns;
 }
 
 static void begin_window(struct wb *wb)
@@ -112,9 +125,8 @@ u64 depth_next(u64 limit, u64 in_flight_bytes, u64 mean, u64 base)
 {
 	u64 from = min_u64(limit, max_u64(in_flight_bytes, LIMIT_MIN));
 
-	if (mean > base * FACTOR_HALVES / 2)
-		return max_u64(max_u64(from / 2, from * FACTOR_HALVES / 2 / mean * base),
-			       LIMIT_MIN);
+	if (mean > base * FACTOR)
+		return max_u64(max_u64(from / 2, from * FACTOR / mean * base), LIMIT_MIN);
 	return min_u64(limit + limit / 8, LIMIT_MAX);
 }
 
@@ -155,6 +167,17 @@ static u64 limit_now(const struct wb *wb, u64 quiet)
 	return depth_reading(wb) ? wb->depth.limit : quiet;
 }
 
+/* No faster than twice what the device writes: what sets out together lands together. */
+static void space_out(struct wb *wb, u64 bytes)
+{
+	struct depth *d = &wb->depth;
+	u64 rate = max_u64(wb_avg_bandwidth(wb), 1) * PAGE_SIZE, now = world_now();
+
+	if (now < d->next_ns)
+		world_sleep_until(d->next_ns);
+	d->next_ns = max_u64(d->next_ns, now) + bytes * NSEC_PER_SEC / (2 * rate);
+}
+
 void depth_enter(struct wb *wb, u64 bytes, u64 quiet)
 {
 	struct depth *d = &wb->depth;
@@ -165,6 +188,8 @@ void depth_enter(struct wb *wb, u64 bytes, u64 quiet)
 		wait_landing(d, flying, d->window_ns);
 		adapt(wb);
 	}
+	if (depth_reading(wb))
+		space_out(wb, bytes);
 	atomic_fetch_add_explicit(&d->in_flight, bytes, memory_order_relaxed);
 }
 

@@ -72,10 +72,11 @@ u64 dontcache_bound(struct wb *wb)
 {
 	u64 bw = wb_avg_bandwidth(wb), pages, rate;
 
-	/* the estimate takes seconds to learn of a fast device: until then, let it show more */
+	/* the estimate takes seconds to learn of a fast device: until then, let it show more; the
+	 * nearer it is the less, for a bound that falls at once stops everybody */
 	rate = atomic_load_explicit(&wb->dontcache.rate, memory_order_relaxed);
-	if (rate > bw + bw / 4)
-		bw = rate + rate / 2;
+	if (rate > bw)
+		bw = min_u64(bw + 2 * (rate - bw), rate + rate / 2);
 	pages = bw / BOUND_PER_S;
 	if (!depth_reading(wb))
 		pages /= QUIET;
@@ -178,17 +179,17 @@ u64 dontcache_enter(struct wb *wb, u64 pages)
 	return pages;
 }
 
-/* Counts what lands in each 100 ms. */
+/* Counts what lands in each 100 ms: the rate, or a little less than the last if that is more. */
 static void note_rate(struct dontcache *d, u32 pages)
 {
 	u64 now = world_now(), since = atomic_load_explicit(&d->since_ns, memory_order_relaxed);
+	u64 rate, last = atomic_load_explicit(&d->rate, memory_order_relaxed);
 
 	atomic_fetch_add_explicit(&d->counted, pages, memory_order_relaxed);
 	if (now < since + RATE_NS || !atomic_compare_exchange_strong(&d->since_ns, &since, now))
 		return;
-	atomic_store_explicit(&d->rate,
-			      atomic_exchange(&d->counted, 0) * NSEC_PER_SEC / (now - since),
-			      memory_order_relaxed);
+	rate = atomic_exchange(&d->counted, 0) * NSEC_PER_SEC / (now - since);
+	atomic_store_explicit(&d->rate, max_u64(rate, last - last / 8), memory_order_relaxed);
 }
 
 /* There may be room for who is first in line. */

@@ -140,6 +140,8 @@ struct depth {
 	u64 limit;               /* bytes, while somebody reads */
 	u64 base_ns;             /* what a read takes without write-out; 0: not known */
 	u64 probe_ns;            /* when that is to be looked at again */
+	u64 probe_gap_ns;        /* so long after the last look */
+	u64 next_ns;             /* no I/O before, while somebody reads */
 	u64 window_ns;           /* when the window ends */
 	u64 reads_done, read_ns; /* as it began */
 };

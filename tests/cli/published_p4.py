@@ -44,10 +44,9 @@ def test_ours_lets_readers_read():
     own, inline, kick = (cases['crowd-' + how] for how in ('own', 'inline', 'kick'))
     assert own['read_mib_s'] > .9 * inline['read_mib_s'], own
     assert own['read_mib_s'] > 1.5 * kick['read_mib_s'], own
-    # 0.95 is wanted; it is what readers get before them
-    assert own['write_mib_s'] > .85 * kick['write_mib_s'], own
-    own, kick = (cases['noisy-' + how] for how in ('own', 'kick'))
-    assert own['read_mib_s'] > 2 * kick['read_mib_s'], own
+    # the device is busy all the time, so more than this would be the readers'
+    assert own['write_mib_s'] > .88 * kick['write_mib_s'], own
+    assert cases['noisy-own']['read_mib_s'] > 2000, cases['noisy-own']
 
 
 program.main(globals())

@@ -15,10 +15,10 @@ def run(name):
 
 
 def changes(name):
-    """What the tables of changes print, by their first words: the last column, ours."""
+    """What the tables of comparisons print, by their first words: the last column, ours."""
     done = sluice('lab', os.path.join(ROOT, 'experiments', 'p5-%s.ini' % name), '--quiet')
     equal(done.status, 0)
-    rows = done.out.split('\nchange ')[1].splitlines()[1:]
+    rows = done.out.split('\ncomparison ')[1].splitlines()[1:]
     ours = {}
     for row in rows:
         words = row.split('  ')

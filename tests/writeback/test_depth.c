@@ -12,15 +12,15 @@ static void test_fast_reads_raise_the_limit(void **state)
 {
 	(void)state;
 	assert_int_equal(depth_next(80 * MIB, 80 * MIB, 100, 100), 90 * MIB);
-	assert_int_equal(depth_next(80 * MIB, 0, 450, 100), 90 * MIB); /* just fast enough */
+	assert_int_equal(depth_next(80 * MIB, 0, 600, 100), 90 * MIB); /* just fast enough */
 	assert_int_equal(depth_next(1 << 30, 0, 100, 100), 1 << 30);   /* no limit is the most */
 }
 
 static void test_slow_reads_lower_it_by_as_much(void **state)
 {
 	(void)state;
-	/* reads take 600 where 450 are allowed: three quarters */
-	assert_in_range(depth_next(80 * MIB, 80 * MIB, 600, 100), 59 * MIB, 60 * MIB);
+	/* reads take 800 where 600 are allowed: three quarters */
+	assert_in_range(depth_next(80 * MIB, 80 * MIB, 800, 100), 59 * MIB, 60 * MIB);
 	/* at most by half */
 	assert_int_equal(depth_next(80 * MIB, 80 * MIB, 100000, 100), 40 * MIB);
 	/* from what was in flight, not from what would have been allowed */
