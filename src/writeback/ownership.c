@@ -81,9 +81,7 @@ static bool move_in(struct inode *inode, struct wb *to)
 	if (inode->state & INODE_DIRTY && open) {
 		inode->dirtied_when = world_jiffies(); /* its age starts over (10.4) */
 		list_add(&to->dirty, &inode->link);
-		arm = to->wake_ns == WORLD_NEVER;
-		if (arm)
-			to->wake_ns = wb_periodic_ns(to->all);
+		arm = wb_arm(to);
 	}
 	spin_unlock(&to->list_lock);
 	if (arm)

@@ -418,6 +418,11 @@ void wb_wake(struct wb *wb);
 void wb_rearm(struct wb *wb);
 /* When the flusher wakes by itself if its timer is set now; WORLD_NEVER if it never does. */
 u64 wb_periodic_ns(const struct writeback *all);
+/*
+ * Something is on a list of its that was not. Sets the timer if it is not; true if wb_rearm() is to
+ * be called once list_lock, which is held, is let go of.
+ */
+bool wb_arm(struct wb *wb);
 /* False: its flusher is about to end, and does no more work. */
 bool wb_queue_work(struct wb *wb, struct wb_work *work);
 /*
