@@ -24,7 +24,7 @@ from kernel_cpu import kernel_threads_s, kernel_threads_since
 ROUNDS = int(os.environ.get('SLUICE_BENCH_ROUNDS', '5'))
 SIZE_MIB = int(os.environ.get('SLUICE_BENCH_MIB', '4096'))
 JOB = '[stream]\nfilename=%s\nsize=%dM\nrw=%s\nbs=%s\nthread\n%s\n'
-# A fifth of so small a cache would be dirty data of some 30 ms: less than writers can be paced by.
+# What is compared is streaming, not limits: a fifth of so small a cache is dirty data of some 30 ms.
 OURS = ['--engine', 'sluice', '--memory', '512M', '-s', 'vm.dirty_ratio=70', '-s',
         'read_ahead_kb=4096']
 

@@ -37,7 +37,7 @@ struct arena {
 	_Atomic u32 stuck_frames;
 	u32 ready_max, ready; /* arena_fetched() */
 	struct memory ram;
-	void *memory; /* where it begins, NULL without contents; immutable */
+	char *memory; /* where it begins, NULL without contents; immutable */
 };
 
 /* 0 or -ENOMEM. */

@@ -200,6 +200,8 @@ void cache_forgo_progress(struct cache *c);
 void cache_note_progress(struct cache *c);
 /* Drops every clean folio that nobody holds; returns the pages freed. */
 u64 cache_drop_clean(struct cache *c);
+/* page_out.c: looks at so many pages of memory and drops what is clean there; those that went. */
+u64 cache_page_out(struct cache *c, u64 pages);
 
 /* fill.c: around an I/O that ends by itself; cache_io_end() is its last touch of the cache. */
 void cache_io_begin(struct cache *c);

@@ -198,9 +198,10 @@ extern _Thread_local _Atomic u8 folio_vain_use TLS_DIRECT;
  * Notes a use if it counts: cheap, and without a store to what others look at when there is nothing
  * to note. Nor is there a branch: whether a folio is hot is as good as random while a cache
  * warms up, and the processor would learn that it guessed wrong only when the descriptor has come
- * from afar, and throw away all that it has done meanwhile.
+ * from afar, and throw away all that it has done meanwhile. Returns how many uses there are if it
+ * counts.
  */
-static inline void folio_mark_if(struct folio *f, bool counts)
+static inline u8 folio_note_if(struct folio *f, bool counts)
 {
 	u8 uses = atomic_load_explicit(&f->uses, memory_order_relaxed);
 	uintptr_t note = -(uintptr_t)(counts & (uses < FOLIO_HOT));
@@ -208,7 +209,15 @@ static inline void folio_mark_if(struct folio *f, bool counts)
 		(_Atomic u8 *)(((uintptr_t)&f->uses & note) | ((uintptr_t)&folio_vain_use & ~note));
 
 	atomic_store_explicit(at, (u8)(uses + 1), memory_order_relaxed);
-	if (world_is_sim() && counts && uses + 1 == FOLIO_HOT)
+	return uses + 1;
+}
+
+/* The same in either world: in the simulated one to become hot costs something. */
+static inline void folio_mark_if(struct folio *f, bool counts)
+{
+	u8 uses = folio_note_if(f, counts);
+
+	if (world_is_sim() && counts && uses == FOLIO_HOT)
 		world_spend(COST_ACTIVATE, 1);
 }
 

@@ -120,14 +120,14 @@ static inline unsigned index_slot(u64 page, u32 height)
 static inline struct leaf *index_find(const struct index *ix, u64 page)
 {
 	uintptr_t top = index_load(&ix->top);
-	u32 height = top & TOP_HEIGHT;
-	void *at = (void *)(top - height);
+	void *at = (void *)(top & ~(uintptr_t)TOP_HEIGHT);
+	u32 shift = 6 * (top & TOP_HEIGHT);
 
 	assert(world_is_reading());
-	if (!at || page >= index_span(height))
+	if (page >> shift >= 64) /* as index_span() says */
 		return NULL;
-	for (u32 h = height; h > 0 && at; h--)
-		at = index_load(&((struct index_node *)at)->child[index_slot(page, h)]);
+	for (; shift > 0 && at; shift -= 6)
+		at = index_load(&((struct index_node *)at)->child[page >> shift & 63]);
 	return at;
 }
 

@@ -285,7 +285,7 @@ static const char *what_is_wrong(const struct persist_header *h, u64 file_bytes)
 	struct persist_header right;
 	char boot[40];
 
-	if (memcmp(h->magic, PERSIST_MAGIC, sizeof(h->magic)))
+	if (memcmp(h->magic, PERSIST_MAGIC, sizeof(h->magic)) != 0)
 		return "is no arena of Sluice; name a file that does not exist";
 	if (h->version != PERSIST_VERSION)
 		return "was made by another version of Sluice; that one has to recover it";
@@ -302,7 +302,7 @@ static const char *what_is_wrong(const struct persist_header *h, u64 file_bytes)
 	if (file_bytes < h->files_at + atomic_load(&h->files) * (u64)h->file_bytes)
 		return "is torn: it is shorter than its header says";
 	read_boot(boot);
-	if (memcmp(boot, h->boot, sizeof(boot)))
+	if (memcmp(boot, h->boot, sizeof(boot)) != 0)
 		return "is of before the machine was started: what it holds is of no one moment";
 	return NULL;
 }
@@ -335,7 +335,7 @@ static int check_file(int fd, const char *path, struct persist_header *h, struct
 
 int persist_open(const char *path, struct persist **out, struct err *e)
 {
-	struct persist_header h;
+	struct persist_header h = { 0 };
 	struct persist *p;
 	const char *torn;
 	int fd, rc = open_locked(path, &fd);

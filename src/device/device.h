@@ -293,6 +293,11 @@ bool store_may_be_full(const struct store *s);
  * that copy on write).
  */
 int store_reserve(struct store *s, u64 offset_bytes, u64 length_bytes);
+/*
+ * For which user the calling thread makes room from now on, 0: for root. File systems keep some of
+ * their room from others than root. To be told by programs of root that act for others.
+ */
+void store_act_for(uid_t uid);
 /* There is room past the end that somebody wants to stay there, until the file is cut off. */
 void store_keep_room(struct store *s);
 bool store_keeps_room(const struct store *s);

@@ -22,6 +22,7 @@
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <stdlib.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -62,6 +63,31 @@ static int call_fallocate(const struct fd_store *f, int mode, u64 offset, u64 le
 		rc = fallocate(f->fd, mode, (off_t)offset, (off_t)length);
 	while (rc && errno == EINTR);
 	return rc ? -errno : 0;
+}
+
+static _Thread_local uid_t maker; /* see store_act_for() */
+
+void store_act_for(uid_t uid)
+{
+	maker = uid;
+}
+
+/*
+ * With the maker's rights: they go, and come back, with the user for file systems. Not on files that
+ * were to keep set-group-id when they are written to, since that goes with the rights.
+ */
+static int call_reserve(const struct fd_store *f, u64 from, u64 to)
+{
+	struct stat st;
+	bool as_maker = maker && !fstat(f->fd, &st) && !(st.st_mode & (S_ISUID | S_ISGID));
+	int error;
+
+	if (as_maker)
+		setfsuid(maker);
+	error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, to - from);
+	if (as_maker)
+		setfsuid(0);
+	return error;
 }
 
 #define CAPABILITY      "security.capability"
@@ -220,11 +246,11 @@ static u64 with_ahead(struct fd_store *f, u64 from, u64 to, u64 known, u64 limit
 static int make_room(struct fd_store *f, u64 from, u64 to, u64 known, u64 limit)
 {
 	u64 more = with_ahead(f, from, to, known, limit);
-	int error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, more - from);
+	int error = call_reserve(f, from, more);
 
 	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG) {
 		more = to;
-		error = call_fallocate(f, FALLOC_FL_KEEP_SIZE, from, more - from);
+		error = call_reserve(f, from, more);
 	}
 	if (error == -EOPNOTSUPP || error == -ENOSYS) {
 		room_add(&f->room, 0, STORE_SIZE_MAX); /* it can't be promised: don't ask again */

@@ -314,6 +314,11 @@ void engine_stats_reset(struct engine *e)
 	spin_unlock(&e->all.lock);
 }
 
+u64 engine_page_out(struct engine *e, u64 pages)
+{
+	return cache_page_out(&e->cache, pages);
+}
+
 u64 engine_drop_caches(struct engine *e)
 {
 	u64 dropped = cache_drop_clean(&e->cache);

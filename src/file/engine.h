@@ -175,6 +175,8 @@ struct writeback *engine_writeback(struct engine *e);
 
 /* Drops all clean folios, as /proc/sys/vm/drop_caches does. Returns pages dropped. */
 u64 engine_drop_caches(struct engine *e);
+/* In a simulated world: looks at so many pages of memory and drops what is clean there. */
+u64 engine_page_out(struct engine *e, u64 pages);
 /* Audits: recomputes every ledger from the state words; false and a text if they differ. */
 bool engine_audit(struct engine *e, char *why, size_t why_size);
 

@@ -68,10 +68,8 @@ struct found {
 	const struct leaf *leaf;
 	struct folio *folio;
 	u32 seq;
-	u32 frame;       /* of the page */
-	u32 first_guess; /* where that would be if the whole file lay in one piece */
-	u32 guess;       /* ... as its leaf thinks */
-	u64 first;       /* page of the folio */
+	u32 frame; /* of the page */
+	u64 first; /* page of the folio */
 	u32 pages;
 };
 
@@ -120,8 +118,6 @@ static inline __attribute__((always_inline)) bool find(const struct mapping *m, 
 	if (!leaf)
 		return false;
 	at->leaf = leaf;
-	at->first_guess = folio_get(m->frames) + (u32)page;
-	at->guess = folio_get(leaf->frames) + page % LEAF_PAGES;
 	return find_in(m, leaf, page, at);
 }
 
@@ -145,68 +141,71 @@ static bool is_readable(struct inode *inode, const struct found *at, u64 positio
 }
 
 /*
- * Where the bytes are; NULL if nobody keeps them. If a guess was right, that is an address which
- * does not depend on what leaf or descriptor say: the bytes are fetched while those still are.
+ * Where the bytes are, as an offset into the arena. If a guess was right, that is an address which
+ * does not depend on what leaf or descriptor say: the bytes are fetched while those still are. In a
+ * read section.
  */
-static inline const char *bytes_at(const struct mapping *m, const struct found *at, u64 position)
+static inline u64 place_of(const struct mapping *m, const struct found *at, u64 page)
 {
-	const char *memory = m->cache->arena.memory;
-	u64 frame = at->first_guess;
+	/* if the whole file lies in one piece; then as its leaf thinks */
+	u32 guess = folio_get(m->frames) + (u32)page;
+	u64 frame = guess;
 
 	BRANCH(frame);
-	if (at->frame != at->first_guess) {
-		frame = at->guess;
+	if (at->frame != guess) {
+		guess = folio_get(at->leaf->frames) + page % LEAF_PAGES;
+		frame = guess;
 		BRANCH(frame);
-		if (at->frame != at->guess) {
+		if (at->frame != guess) {
 			frame = at->frame;
 			BRANCH(frame);
 		}
 	}
-	return memory ? memory + (frame << PAGE_SHIFT) + position % PAGE_SIZE : NULL;
+	return frame << PAGE_SHIFT;
 }
 
-/* Whether `next` and the page after it are in the leaf of `page`, and cached. */
-static inline bool goes_on_from(const struct found *at, u64 page, u64 next)
+/* Whether the two pages behind `last` are cached, and in the leaf, as `last` is. */
+static inline bool goes_on_behind(const struct found *at, u64 last)
 {
-	return next / LEAF_PAGES == page / LEAF_PAGES && next % LEAF_PAGES < LEAF_PAGES - 1 &&
-	       (index_load(&at->leaf->tag[TAG_PRESENT]) >> next % LEAF_PAGES & 3) == 3;
+	return (index_load(&at->leaf->tag[TAG_PRESENT]) >> last % LEAF_PAGES & 7) == 7;
 }
 
 /*
  * The way of most reads, and so as short as can be: what follows the copy is decided before it, and
  * of the next read the processor begins the more, the fewer instructions there are.
  */
-bool hit_read_page(struct file *f, void *to, size_t length, u64 offset)
+ssize_t file_pread(struct file *f, void *buf, size_t length, u64 offset)
 {
 	struct inode *inode = f->inode;
 	const struct mapping *m = &inode->m;
-	u64 end = offset + length, page = offset >> PAGE_SHIFT;
+	u64 page = offset >> PAGE_SHIFT, place = 0;
 	bool ok, counts, goes_on = false;
-	const char *from;
 	struct found at;
 
-	if (unlikely(!f->plain || !to || !length || (end - 1) >> PAGE_SHIFT != page ||
-		     end > size_now(inode)))
-		return false;
+	/* in one page, and not nothing */
+	if (unlikely(length - 1 >= PAGE_SIZE - offset % PAGE_SIZE) || unlikely(!f->plain) ||
+	    unlikely(!buf) || unlikely(offset + length > size_now(inode)))
+		return read_slowly(f, buf, length, offset);
 	world_read_begin();
 	ok = find(m, page, &at) && index_load(&at.leaf->uptodate) >> page % LEAF_PAGES & 1 &&
 	     !(atomic_load_explicit(&at.folio->flags, memory_order_relaxed) &
 	       (FOLIO_MARK | FOLIO_DROP));
-	if (likely(ok))
-		goes_on = goes_on_from(&at, page, end >> PAGE_SHIFT);
+	if (likely(ok)) {
+		place = place_of(m, &at, page);
+		goes_on = goes_on_behind(&at, page);
+	}
 	world_read_end();
 	if (unlikely(!ok))
-		return false;
-	from = bytes_at(m, &at, offset);
+		return read_slowly(f, buf, length, offset);
 	counts = folio_use_counts(m->cache, page, at.first) &
 		 (u32)!atomic_load_explicit(&f->noreuse, memory_order_relaxed);
-	folio_copy_racy(to, from, length);
+	folio_copy_racy(buf, m->cache->arena.memory + place + offset % PAGE_SIZE, length);
 	if (unlikely(!folio_unchanged(at.folio, at.seq)))
-		return false;
-	folio_mark_if(at.folio, counts);
+		return read_slowly(f, buf, length, offset);
+	folio_note_if(at.folio, counts);
 	if (unlikely(!goes_on))
-		atomic_store_explicit(&f->ra.previous_end, end, memory_order_relaxed);
-	return true;
+		atomic_store_explicit(&f->ra.previous_end, offset + length, memory_order_relaxed);
+	return (ssize_t)length;
 }
 
 /*
@@ -236,7 +235,8 @@ u64 hit_read(struct read *r, bool used)
 	u64 position = r->position, page = position >> PAGE_SHIFT;
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		u64 stop = r->end;
+		const char *memory = m->cache->arena.memory;
+		u64 stop = r->end, place = 0, last;
 		struct buffers to;
 		struct found at;
 		bool ok;
@@ -249,12 +249,15 @@ u64 hit_read(struct read *r, bool used)
 				BRANCH(stop);
 			}
 			ok = is_readable(inode, &at, position, stop);
-			r->goes_on = goes_on_from(&at, page, stop >> PAGE_SHIFT);
+			last = (stop - 1) >> PAGE_SHIFT;
+			r->goes_on =
+				last / LEAF_PAGES == page / LEAF_PAGES && goes_on_behind(&at, last);
+			place = place_of(m, &at, page) + position % PAGE_SIZE;
 		}
 		world_read_end();
 		if (unlikely(!ok))
 			return 0;
-		copy_ahead(r, bytes_at(m, &at, position), stop - position, &to);
+		copy_ahead(r, memory ? memory + place : NULL, stop - position, &to);
 		if (likely(folio_unchanged(at.folio, at.seq))) {
 			r->to.iov = to.iov;
 			r->to.used = to.used;

@@ -13,11 +13,6 @@
 #define BRANCH(value) __asm__("" : "+r"(value))
 
 /*
- * Reads what lies in one page, if the file is plain; false: it is not cached and valid, and
- * nothing was done but scribbling to the buffer.
- */
-bool hit_read_page(struct file *f, void *to, size_t length, u64 offset);
-/*
  * Copies what one folio holds of a read: the bytes copied, or 0 if the folio is not there, not
  * valid, marked for readahead or being changed. Moves only the buffers on. `used`: note the use.
  */

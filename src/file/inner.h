@@ -102,6 +102,8 @@ static inline void put_locked(struct cache *c, struct folio *f)
  * is -ESTALE if it is worth another look.
  */
 struct folio *read_folio(struct read *r, int *error);
+/* The way of those reads that do not hit. */
+ssize_t read_slowly(struct file *f, void *buf, size_t length, u64 offset);
 /* Tells readahead how far the read came. */
 void read_note_end(struct read *r);
 

@@ -312,20 +312,11 @@ static ssize_t read_into(struct file *f, const struct iovec *iov, unsigned count
 	return read_cached(&r, length);
 }
 
-/* A function of its own, so that those who hit do not pay for its stack. */
-static __attribute__((noinline)) ssize_t read_one(struct file *f, void *buf, size_t length,
-						  u64 offset)
+ssize_t read_slowly(struct file *f, void *buf, size_t length, u64 offset)
 {
 	struct iovec iov = { buf, length };
 
 	return read_into(f, &iov, 1, length, offset, 0);
-}
-
-ssize_t file_pread(struct file *f, void *buf, size_t length, u64 offset)
-{
-	if (likely(hit_read_page(f, buf, length, offset)))
-		return (ssize_t)length;
-	return read_one(f, buf, length, offset);
 }
 
 ssize_t file_preadv(struct file *f, const struct iovec *iov, unsigned count, u64 offset,

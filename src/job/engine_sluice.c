@@ -2,13 +2,14 @@
 /*
  * Our own cache as an engine for jobs: a flat table of paths, each with its inode on one
  * device. Names are looked up in a hash table with chains; nothing depends on its order. An
- * unlinked file lives on until its last close.
+ * unlinked file lives on until its last close. Calls on an open file are engine_file.c's.
  *
  * Which device a new file is on is told by its name, as with mounted file systems: each device
  * but the first has a folder, and the longest folder that a name is in counts.
  */
 #include "job/engine_sluice.h"
 #include "file/tenant.h"
+#include "job/engine_file.h"
 #include "world/lock.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -42,11 +43,10 @@ struct table {
 	struct entry *bucket[BUCKETS];
 };
 
-struct job_file {
+struct open_entry {
+	struct job_file f; /* what jobs know of it */
 	struct table *table;
 	struct entry *entry;
-	struct file *file;
-	unsigned io_flags; /* of each call */
 };
 
 static struct table *table_of(struct job_engine *je)
@@ -199,11 +199,11 @@ static int sluice_open(struct job_engine *je, const char *path, unsigned flags,
 		       struct job_file **out)
 {
 	struct table *t = table_of(je);
-	struct job_file *f = calloc(1, sizeof(*f));
+	struct open_entry *o = calloc(1, sizeof(*o));
 	struct entry *e;
 	int rc;
 
-	if (!f)
+	if (!o)
 		return -ENOMEM;
 	mutex_lock(&t->lock);
 	rc = find_entry(t, path, flags & JOB_CREATE, &e);
@@ -217,72 +217,28 @@ static int sluice_open(struct job_engine *je, const char *path, unsigned flags,
 			rc = file_open(e->inode,
 				       (flags & JOB_DIRECT ? FILE_DIRECT : 0) |
 					       (flags & (JOB_SYNC | JOB_DSYNC) ? FILE_SYNC : 0),
-				       &f->file);
+				       &o->f.file);
 		if (rc)
 			put_entry(t, e);
 	}
 	if (rc) {
-		free(f);
+		free(o);
 		return rc;
 	}
-	f->table = t;
-	f->entry = e;
-	f->io_flags = flags & JOB_DONTCACHE ? FILE_IO_DONTCACHE : 0;
-	*out = f;
+	o->table = t;
+	o->entry = e;
+	o->f.io_flags = engine_file_flags(flags);
+	*out = &o->f;
 	return 0;
 }
 
 static void sluice_close(struct job_file *f)
 {
+	struct open_entry *o = container_of(f, struct open_entry, f);
+
 	file_close(f->file);
-	put_entry(f->table, f->entry);
-	free(f);
-}
-
-static ssize_t sluice_pread(struct job_file *f, void *buf, size_t len, u64 offset)
-{
-	struct iovec v = { buf, len };
-
-	if (likely(!f->io_flags))
-		return file_pread(f->file, buf, len, offset);
-	return file_preadv(f->file, &v, 1, offset, f->io_flags);
-}
-
-static ssize_t sluice_pwrite(struct job_file *f, const void *buf, size_t len, u64 offset)
-{
-	struct iovec v = { (void *)buf, len };
-
-	if (likely(!f->io_flags))
-		return file_pwrite(f->file, buf, len, offset);
-	return file_pwritev(f->file, &v, 1, offset, f->io_flags);
-}
-
-static int sluice_fsync(struct job_file *f, bool data_only)
-{
-	return file_fsync(f->file, data_only);
-}
-
-static int sluice_advise(struct job_file *f, u64 offset, u64 len, enum job_advice advice)
-{
-	static const enum file_advice to_file[] = {
-		[JOB_ADV_NORMAL] = FILE_ADV_NORMAL,     [JOB_ADV_SEQUENTIAL] = FILE_ADV_SEQUENTIAL,
-		[JOB_ADV_RANDOM] = FILE_ADV_RANDOM,     [JOB_ADV_WILLNEED] = FILE_ADV_WILLNEED,
-		[JOB_ADV_DONTNEED] = FILE_ADV_DONTNEED, [JOB_ADV_NOREUSE] = FILE_ADV_NOREUSE,
-	};
-
-	if ((size_t)advice >= ARRAY_SIZE(to_file))
-		return -EINVAL;
-	return file_advise(f->file, offset, len, to_file[advice]);
-}
-
-static int sluice_truncate(struct job_file *f, u64 size)
-{
-	return inode_truncate(f->entry->inode, size);
-}
-
-static u64 sluice_size(struct job_file *f)
-{
-	return inode_size(f->entry->inode);
+	put_entry(o->table, o->entry);
+	free(o);
 }
 
 static int sluice_unlink(struct job_engine *je, const char *path)
@@ -318,19 +274,10 @@ static int sluice_lay_out(struct job_engine *je, const char *path, u64 size)
 	return rc ? rc : inode_lay_out(e->inode, size);
 }
 
-static int sluice_sync_range(struct job_file *f, u64 offset, u64 len, unsigned flags)
-{
-	unsigned to_file = (flags & JOB_RANGE_WAIT_BEFORE ? FILE_WAIT_BEFORE : 0) |
-			   (flags & JOB_RANGE_WRITE ? FILE_WRITE : 0) |
-			   (flags & JOB_RANGE_WAIT_AFTER ? FILE_WAIT_AFTER : 0);
-
-	return file_sync_range(f->file, offset, len, to_file);
-}
-
 /* Devices have room as it is asked for: what is left of an allocation is the size. */
 static int sluice_allocate(struct job_file *f, u64 offset, u64 len, bool keep_size)
 {
-	struct inode *inode = f->entry->inode;
+	struct inode *inode = file_inode(f->file);
 
 	if (offset + len < offset)
 		return -EINVAL;
@@ -358,6 +305,19 @@ static int sluice_find_tenant(struct job_engine *je, const char *name)
 	return engine_tenant(table_of(je)->engine, name) ? 0 : -ENOENT;
 }
 
+static void set_calls(struct job_engine *je)
+{
+	engine_file_calls(je);
+	je->open = sluice_open;
+	je->close = sluice_close;
+	je->unlink = sluice_unlink;
+	je->lay_out = sluice_lay_out;
+	je->allocate = sluice_allocate;
+	je->act_for = sluice_act_for;
+	je->find_tenant = sluice_find_tenant;
+	je->task_exit = sluice_task_exit;
+}
+
 int engine_sluice_create(struct engine *e, unsigned device, u32 block_bytes,
 			 struct job_engine **out)
 {
@@ -365,23 +325,7 @@ int engine_sluice_create(struct engine *e, unsigned device, u32 block_bytes,
 
 	if (!t)
 		return -ENOMEM;
-	t->ops = (struct job_engine){ .name = "sluice",
-				      .open = sluice_open,
-				      .close = sluice_close,
-				      .pread = sluice_pread,
-				      .pwrite = sluice_pwrite,
-				      .fsync = sluice_fsync,
-				      .advise = sluice_advise,
-				      .truncate = sluice_truncate,
-				      .size = sluice_size,
-				      .unlink = sluice_unlink,
-				      .lay_out = sluice_lay_out,
-				      .task_exit = sluice_task_exit,
-				      .features = JOB_CAN_DONTCACHE,
-				      .sync_range = sluice_sync_range,
-				      .allocate = sluice_allocate,
-				      .act_for = sluice_act_for,
-				      .find_tenant = sluice_find_tenant };
+	set_calls(&t->ops);
 	t->engine = e;
 	t->place[t->mounts++] = (struct place){ device, block_bytes };
 	mutex_init(&t->lock, RANK_NAMESPACE);

@@ -5,6 +5,7 @@
  * is left to its default. At the end whole calls stand beside the sums of their
  * steps: what the lab would charge for them.
  */
+#include "base/infile.h"
 #include "base/outfile.h"
 #include "base/units.h"
 #include "lab/calibrate.h"
@@ -177,15 +178,16 @@ static int put(FILE *out, void *ctx)
 
 int calibrate_write(const char *path, const struct calibration *c, struct err *e)
 {
-	FILE *f = fopen(path, "re");
 	struct merge m = { .c = c, .old = "" };
+	int fd = infile_open(path), error;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	char *old = NULL;
 	size_t room = 0;
 	ssize_t len;
-	int error;
 
-	if (!f && errno != ENOENT)
-		return err_set(e, path, 0, "cannot be read: %s", strerror(errno));
+	if (!f && fd != -ENOENT)
+		return err_set(e, path, 0, "cannot be read: %s",
+			       infile_error(fd < 0 ? fd : -ENOMEM));
 	len = f ? getdelim(&old, &room, 0, f) : 0;
 	if (f)
 		fclose(f);

@@ -124,6 +124,8 @@ static void machine(FILE *out, const struct setup *s)
 	choice_bytes(out, "reserve", (double)s->reserve_bytes);
 	if (s->ready_bytes)
 		choice_bytes(out, "ready", (double)s->ready_bytes);
+	if (s->page_out_bytes)
+		choice_bytes(out, "page_out, a second", (double)s->page_out_bytes);
 	choice_number(out, "hz", s->sim.hz);
 	for (u32 i = 0; i < s->device_count; i++)
 		device(out, &s->device[i]);

@@ -7,6 +7,7 @@
 #include "lab/rig.h"
 #include "job/engine_sluice.h"
 #include "lab/fuse_server.h"
+#include "lab/page_out.h"
 
 static int make_devices(struct rig *r, const struct setup *s, u64 seed)
 {
@@ -120,7 +121,11 @@ int rig_build(struct rig *r, const struct setup *s, const struct policy *policy,
 	if (error)
 		return error;
 	*doing = "making the tenants";
-	return add_tenants(r, s);
+	error = add_tenants(r, s);
+	if (error || !s->page_out_bytes)
+		return error;
+	*doing = "starting to page out";
+	return page_out_start(r->engine, s->page_out_bytes, &r->page_out);
 }
 
 static void wait_until_idle(const struct device *d)
@@ -131,6 +136,8 @@ static void wait_until_idle(const struct device *d)
 
 void rig_take_down(struct rig *r)
 {
+	if (r->page_out)
+		page_out_stop(r->page_out);
 	if (r->files)
 		engine_sluice_destroy(r->files);
 	for (u32 i = 0; i < r->device_count; i++)

@@ -12,6 +12,7 @@ struct rig {
 	struct engine *engine;
 	struct job_engine *files;
 	struct fuse_server *server[ENGINE_DEVICES_MAX]; /* of devices of model "fuse" */
+	struct page_out *page_out;                      /* NULL: cold memory stays */
 };
 
 /*

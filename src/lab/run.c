@@ -356,7 +356,7 @@ static void put_read_hits(const struct run *r, struct metrics *to)
 {
 	double fetched = 0;
 
-	for (u32 i = 0; i < r->rig.device_count; i++)
+	for (u32 i = 0; i < r->c->setup.device_count; i++)
 		fetched += (double)(r->device_after[i].read_bytes - r->device_before[i].read_bytes);
 	metric_put(to, METRIC_READ_HITS, 100 * fmax(0, 1 - fetched / (double)r->reads.bytes));
 }

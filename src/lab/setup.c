@@ -82,6 +82,8 @@ static const struct knob knobs[] = {
 	KNOB("machine", "reserve", reserve_bytes, KIND_BYTES, 0, BYTES_MAX, 1, "a size, as 5.8G"),
 	KNOB("machine", "ready", ready_bytes, KIND_BYTES, PAGE_SIZE, MEMORY_MAX, PAGE_SIZE,
 	     "whole pages of 4096 bytes, at most 15T"),
+	KNOB("machine", "page_out", page_out_bytes, KIND_BYTES, 0, BYTES_MAX, 1,
+	     "a size, as 25M, of what is looked at in a second"),
 	VM(dirty_ratio, KIND_U32, 0, 100, "0 to 100 (percent)"),
 	VM(dirty_background_ratio, KIND_U32, 0, 100, "0 to 100 (percent)"),
 	VM(dirty_bytes, KIND_BYTES, 2ull * PAGE_SIZE, BYTES_MAX, "a size of at least 8192"),

@@ -57,7 +57,8 @@ struct setup_tenant {
 struct setup {
 	struct sim_config sim;
 	u64 memory_bytes, reserve_bytes, ready_bytes;
-	enum fs_kind fs; /* under the files */
+	u64 page_out_bytes; /* a second; 0: cold memory stays */
+	enum fs_kind fs;    /* under the files */
 	struct vm_settings vm;
 	struct setup_device device[ENGINE_DEVICES_MAX];
 	u32 device_count;

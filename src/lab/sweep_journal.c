@@ -6,14 +6,16 @@
  *
  * A journal only ever grows by whole lines. If the machine stopped in the middle of
  * one, the torn end is cut off when it is opened again, and that point runs again;
- * so do points that failed, since what failed them may be gone.
+ * so do points that failed, since what failed them may be gone. It is locked as long as it is open.
  */
+#include "base/infile.h"
 #include "lab/metric_json.h"
 #include "lab/sweep.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define EXACT (JSON_COMPACT | JSON_REAL_PRECISION(17))
@@ -151,27 +153,52 @@ static int begin(struct sweep_journal *j, const struct sweep *s)
 	return error;
 }
 
+/* What the journal has so far, if there is one. As of read_journal(). */
+static off_t read_old(struct sweep *s, const char *path, struct err *e)
+{
+	int fd = infile_open(path);
+	off_t whole;
+	FILE *f;
+
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return err_set(e, path, 0, "the journal cannot be read: %s", infile_error(fd));
+	f = fdopen(fd, "r");
+	if (!f) {
+		close(fd);
+		return -ENOMEM;
+	}
+	whole = read_journal(s, f, path, e);
+	fclose(f);
+	return whole;
+}
+
+/* Without a lock where the file system has none. */
+static int lock(int fd)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK ? -EBUSY : 0;
+}
+
 int sweep_journal_open(struct sweep_journal *j, struct sweep *s, const char *path, struct err *e)
 {
-	FILE *f = fopen(path, "re");
-	off_t whole = f ? read_journal(s, f, path, e) : 0;
-	int error = f || errno == ENOENT ? 0 : -errno;
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+	int error = fd < 0 ? -errno : lock(fd);
+	off_t whole = error ? 0 : read_old(s, path, e);
 
-	*j = (struct sweep_journal){ .path = path, .fd = -1 };
-	if (f)
-		fclose(f);
-	if (whole < 0)
-		return (int)whole;
-	if (!error) {
-		j->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-		error = j->fd < 0 || ftruncate(j->fd, whole) ? -errno : 0;
-	}
+	*j = (struct sweep_journal){ .path = path, .fd = fd };
+	if (!error && whole >= 0)
+		error = ftruncate(fd, whole) ? -errno : 0;
 	if (!error && !whole)
 		error = begin(j, s);
-	if (error) {
+	if (error == -EBUSY)
+		err_set(e, path, 0, "the journal is in use by another sweep");
+	else if (error)
+		err_set(e, path, 0, "the journal cannot be written: %s", infile_error(error));
+	if (!error && whole < 0)
+		error = (int)whole;
+	if (error)
 		sweep_journal_close(j);
-		err_set(e, path, 0, "the journal cannot be written: %s", strerror(-error));
-	}
 	return error;
 }
 

@@ -57,6 +57,8 @@ void bandwidth_update_write(struct bandwidth *b, u64 elapsed, u64 written, u32 h
 	u64 bw = jiffy_pages(written, b->written_stamp, hz);
 
 	assert(elapsed && old <= RATE_MAX && avg <= RATE_MAX);
+	if (elapsed >= bandwidth_interval(hz) / 2)
+		b->recent = bw / elapsed;
 	if (elapsed > window) {
 		bw /= elapsed;
 		avg = bw;

@@ -22,6 +22,7 @@ struct bandwidth {
 	u64 dirtied_stamp, written_stamp; /* the wb's running totals at that time */
 	u64 write_bw;                     /* pages per second over about 4 s */
 	u64 avg_write_bw;                 /* the same without spikes; never 0 */
+	u64 recent;                       /* between the last two updates, or 0 */
 	u64 dirty_ratelimit;              /* of one dirtier; never 0 */
 	u64 balanced_dirty_ratelimit;     /* the last one that would balance in one step */
 };

@@ -9,9 +9,9 @@
  * folder and lets those who have files open go on, for what shared mappings have dirtied comes
  * to us only when they close them; the second one ends the session.
  */
+#include "mount/fuse_said.h"
 #include "mount/mount_inner.h"
 #include <fcntl.h>
-#include <fuse_log.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -160,20 +160,6 @@ static int find_mountpoint(struct mount *m, const char *mountpoint, struct err *
 	return -error;
 }
 
-/* The first thing libfuse had to say, instead of on the terminal. */
-static struct err said;
-
-static void listen(enum fuse_log_level level, const char *format, va_list args)
-{
-	char text[256];
-
-	if (level > FUSE_LOG_ERR)
-		return;
-	vsnprintf(text, sizeof(text), format, args);
-	text[strcspn(text, "\n")] = 0;
-	err_set(&said, NULL, 0, "%s", text);
-}
-
 /* What nobody may do on the source, as options. */
 static void as_the_source(const struct mount *m, char out[64])
 {
@@ -204,14 +190,12 @@ static int mount_it(struct mount *m, const struct mount_config *c, struct err *e
 		options[n++] = *s;
 	}
 	options[min_u64((u64)n, sizeof(options) - 1)] = 0;
-	said = (struct err){ "" };
-	fuse_set_log_func(listen);
+	fuse_said_listen();
 	m->session = fuse_session_new(&args, &operations, sizeof(operations), m);
 	fuse_opt_free_args(&args); /* libfuse adds to them */
 	if (m->session && !fuse_session_mount(m->session, m->mountpoint))
 		return mount_agree(m);
-	err_set(e, m->mountpoint, 0, "cannot be mounted on: %s",
-		said.text[0] ? said.text : "libfuse does not say why");
+	err_set(e, m->mountpoint, 0, "cannot be mounted on: %s", fuse_said_why());
 	return -EIO;
 }
 

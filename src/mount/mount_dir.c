@@ -92,9 +92,10 @@ static bool is_dots(const char *name)
 static size_t put(fuse_req_t req, struct node *n, const struct dirent *entry, char *buf,
 		  size_t left, bool plus)
 {
-	struct stat st = { .st_ino = entry->d_ino, .st_mode = DTTOIF(entry->d_type) };
-	struct fuse_entry_param e = { .attr = st };
 	struct mount *m = mount_of(req);
+	struct stat st = { .st_ino = shown_number(m, n->dev, entry->d_ino),
+			   .st_mode = DTTOIF(entry->d_type) };
+	struct fuse_entry_param e = { .attr = st };
 	size_t size;
 
 	if (plus && nodes_crowded(m)) /* who wants more of it will ask */

@@ -132,6 +132,11 @@ static inline int result(int rc)
 
 /* --- mount_inode.c: the table of nodes */
 
+/*
+ * The number of a file, as told: files of other file systems that are mounted within the source are
+ * of the same device as all others, and only the source's own keep theirs.
+ */
+u64 shown_number(const struct mount *m, dev_t device, u64 number);
 /* What the source, and what is cached of it, say. 0 or a negative errno. */
 int node_stat(struct mount *m, struct node *n, struct stat *st);
 /* Finds or makes the node of an O_PATH descriptor, which it takes, and counts a lookup. */

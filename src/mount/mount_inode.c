@@ -24,12 +24,14 @@
  *
  * The kernel forgets only what it needs the memory of, and we may have fewer descriptors than it
  * has memory. So when there are many, a task of its own goes around the table and asks the kernel
- * to drop names; what is not in use is forgotten then, and what lingers is written, so that it
- * can go. It must be a task of its own, since the kernel takes the lock of the folder, which the
- * request that we serve may hold.
+ * to forget what is not in use, and has what lingers written, so that it can go. Before Linux 6.18
+ * the kernel can only be asked to drop names, which takes folders away from under those who are in
+ * them, so it is not asked for those. It must be a task of its own, since the kernel takes the lock
+ * of the folder, which the request that we serve may hold.
  */
 #include "mount/mount_inner.h"
 #include <fcntl.h>
+#include <linux/fuse.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -86,6 +88,11 @@ static s64 clock_now(struct mount *m)
 	return told > now && told < now + TICK_NS ? told : now;
 }
 
+u64 shown_number(const struct mount *m, dev_t device, u64 number)
+{
+	return number ^ (device - m->root.dev) * 0x9e3779b97f4a7c15ull; /* Fibonacci */
+}
+
 int node_stat(struct mount *m, struct node *n, struct stat *st)
 {
 	s64 mtime = atomic_load(&n->mtime_ns), ctime = atomic_load(&n->ctime_ns);
@@ -96,6 +103,7 @@ int node_stat(struct mount *m, struct node *n, struct stat *st)
 	if (fstatat(n->fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
 		return -errno;
 	clock_told(m, st);
+	st->st_ino = shown_number(m, n->dev, st->st_ino);
 	if (ours)
 		st->st_size = (off_t)size;
 	if (ctime != TIME_OF_SOURCE &&
@@ -308,7 +316,10 @@ int node_get(struct mount *m, int fd, struct node **out, struct stat *st)
 	if (crowd > m->nodes_max / 4 * 5)
 		world_sleep_until(world_now() +
 				  TRIM_NS); /* let them be forgotten faster than found */
-	return asked_again ? node_stat(m, n, st) : 0;
+	if (asked_again)
+		return node_stat(m, n, st);
+	st->st_ino = shown_number(m, n->dev, st->st_ino);
+	return 0;
 }
 
 struct node *node_find(struct mount *m, const struct stat *st)
@@ -405,11 +416,49 @@ static void write_lingering(struct mount *m)
 		node_forget(m, held[i], 1);
 }
 
+static void drop_names(struct mount *m)
+{
+	struct name names[TRIM_BATCH];
+	u32 count;
+
+	mutex_lock(&m->lock);
+	count = some_names(m, names);
+	mutex_unlock(&m->lock);
+	for (u32 i = 0; i < count; i++)
+		fuse_lowlevel_notify_inval_entry(m->session, names[i].folder, names[i].text,
+						 strlen(names[i].text));
+}
+
+/* FUSE_NOTIFY_PRUNE, for which libfuse has no words. */
+struct prune {
+	struct fuse_out_header head;
+	u32 count, spare[3];
+	u64 numbers[TRIM_BATCH];
+};
+
+/* False: the kernel does not know how. */
+static bool prune_nodes(struct mount *m)
+{
+	struct prune p = { .head.error = 9 };
+
+	mutex_lock(&m->lock);
+	for (u32 i = 0; i < NODE_BUCKETS && p.count < TRIM_BATCH; i++) {
+		struct node *n = m->bucket[m->hand];
+
+		for (; n && p.count < TRIM_BATCH; n = n->next)
+			if (n->lookups)
+				p.numbers[p.count++] = (uintptr_t)n;
+		m->hand = (m->hand + 1) % NODE_BUCKETS;
+	}
+	mutex_unlock(&m->lock);
+	p.head.len = (u32)(offsetof(struct prune, numbers) + p.count * sizeof(p.numbers[0]));
+	return write(fuse_session_fd(m->session), &p, p.head.len) >= 0 || errno != EINVAL;
+}
+
 void nodes_trim(void *mount)
 {
 	struct mount *m = mount;
-	struct name names[TRIM_BATCH];
-	u32 count;
+	bool prunes = true;
 
 	mutex_lock(&m->lock);
 	while (!m->ended) {
@@ -417,11 +466,10 @@ void nodes_trim(void *mount)
 			cond_wait(&m->crowded, &m->lock);
 			continue;
 		}
-		count = some_names(m, names);
 		mutex_unlock(&m->lock);
-		for (u32 i = 0; i < count; i++)
-			fuse_lowlevel_notify_inval_entry(m->session, names[i].folder, names[i].text,
-							 strlen(names[i].text));
+		prunes = prunes && prune_nodes(m);
+		if (!prunes)
+			drop_names(m);
 		write_lingering(m);
 		world_sleep_until(world_now() + TRIM_NS);
 		mutex_lock(&m->lock);

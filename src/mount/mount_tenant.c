@@ -152,6 +152,7 @@ void acting_begin(fuse_req_t req, struct node *n, struct handle *h, bool callerl
 	int tenant;
 
 	waits_act_for((u32)fuse_req_ctx(req)->pid);
+	store_act_for(m->root_user ? fuse_req_ctx(req)->uid : 0); /* whose room it takes */
 	if (likely(!atomic_load_explicit(&a->any, memory_order_acquire)))
 		return;
 	rwsem_lock_shared(&a->lock);

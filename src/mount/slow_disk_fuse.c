@@ -14,10 +14,10 @@
  * tells the kernel so (prctl(2)).
  */
 #define FUSE_USE_VERSION 312
+#include "mount/fuse_said.h"
 #include "mount/slow_disk_service.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <fuse_log.h>
 #include <fuse_lowlevel.h>
 #include <linux/fuse.h>
 #include <stdio.h>
@@ -292,20 +292,6 @@ static const struct fuse_lowlevel_ops operations = {
 	.readdir = on_readdir,
 };
 
-/* The first thing libfuse had to say, instead of on the terminal. */
-static struct err said;
-
-static void listen(enum fuse_log_level level, const char *format, va_list args)
-{
-	char text[256];
-
-	if (level > FUSE_LOG_ERR)
-		return;
-	vsnprintf(text, sizeof(text), format, args);
-	text[strcspn(text, "\n")] = 0;
-	err_set(&said, NULL, 0, "%s", text);
-}
-
 static int mount_it(struct slow_disk *d, const char *mountpoint, struct err *e)
 {
 	char all[] = "allow_other,default_permissions,fsname=sluice,subtype=sluice-device";
@@ -320,16 +306,14 @@ static int mount_it(struct slow_disk *d, const char *mountpoint, struct err *e)
 		err_set(e, mountpoint, 0, "%s", strerror(error));
 		return -error;
 	}
-	said = (struct err){ "" };
-	fuse_set_log_func(listen);
+	fuse_said_listen();
 	d->session = fuse_session_new(&args, &operations, sizeof(operations), d);
 	fuse_opt_free_args(&args); /* libfuse adds to them */
 	/* a signal from now on is to unmount what is mounted */
 	if (d->session && !fuse_set_signal_handlers(d->session) &&
 	    !fuse_session_mount(d->session, mountpoint))
 		return 0;
-	err_set(e, mountpoint, 0, "cannot be mounted on: %s",
-		said.text[0] ? said.text : "libfuse does not say why");
+	err_set(e, mountpoint, 0, "cannot be mounted on: %s", fuse_said_why());
 	return -EIO;
 }
 

@@ -46,7 +46,7 @@ static void thread_exits(void *arg)
 	pthread_mutex_lock(&registry_lock);
 	list_del(&r->link);
 	pthread_mutex_unlock(&registry_lock);
-	r->registered = false; /* should a later destructor of this thread read again */
+	r->registered = r->light = false; /* should a later destructor of this thread read again */
 }
 
 static void init_once(void)
@@ -59,9 +59,12 @@ void world_reader_register(void)
 {
 	struct world_reader *r = &world_reader;
 
+	if (r->registered)
+		return;
 	pthread_once(&once, init_once);
 	pthread_setspecific(exit_key, r);
 	r->registered = true;
+	r->light = atomic_load(&world_fences_light);
 	pthread_mutex_lock(&registry_lock);
 	list_add(&readers, &r->link);
 	pthread_mutex_unlock(&registry_lock);

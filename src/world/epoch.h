@@ -17,7 +17,8 @@
 struct world_reader {
 	_Alignas(64) _Atomic u64 epoch; /* in which its section began; 0: it is in none */
 	u32 nesting;
-	bool registered;
+	bool registered,
+		light;         /* light: registered, and world_fences_light, which stays as it is */
 	struct list_node link; /* under epoch.c's registry lock */
 };
 
@@ -29,7 +30,7 @@ struct world_epoch {
 extern struct world_epoch world_epoch;
 extern _Thread_local struct world_reader world_reader TLS_DIRECT;
 
-void world_reader_register(void);
+void world_reader_register(void); /* any number of times */
 void world_reader_wake(void);
 
 /* Between the mark of a section and the loads of it, and before looking for one who waits. */
@@ -39,8 +40,10 @@ static inline void world_reader_fence(struct world_reader *r)
 	/* it knows no fences, but this is one everywhere it runs */
 	atomic_fetch_add(&r->epoch, 0);
 #else
-	(void)r;
-	world_fence_light();
+	if (likely(r->light))
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
 #endif
 }
 
@@ -50,7 +53,7 @@ static inline void world_read_begin(void)
 
 	if (r->nesting++)
 		return;
-	if (unlikely(!r->registered))
+	if (unlikely(!r->light))
 		world_reader_register();
 	/* a stale epoch only holds up those who free */
 	atomic_store_explicit(&r->epoch,

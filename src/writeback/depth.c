@@ -27,7 +27,7 @@
 #define LOOK_NS       (10 * NSEC_PER_MSEC) /* at most, for undisturbed ones */
 #define ENOUGH        16                   /* reads that tell */
 #define FACTOR_HALVES 9 /* of what undisturbed reads take, reads may take four and a half */
-#define LIMIT_MIN     (2 * DEPTH_IO_BYTES)
+#define LIMIT_MIN     (2 * (u64)DEPTH_IO_BYTES)
 #define LIMIT_MAX     (1ull << 30) /* more in flight is no limit */
 
 struct reads {
@@ -131,8 +131,10 @@ static void adapt(struct wb *wb)
 	mean = mean_ns(&from, &now);
 	atomic_store_explicit(&d->reading, mean || now.waiting, memory_order_relaxed);
 	if (d->window_ns + WINDOW_NS <= world_now()) { /* the flusher was idle for that long */
-		mean = 0;
-	} else if (!mean && !now.waiting) {
+		begin_window(wb);
+		return;
+	}
+	if (!mean && !now.waiting) {
 		d->limit = LIMIT_MAX;
 	} else if (mean && (!d->base_ns || world_now() >= d->probe_ns)) {
 		probe(wb);

@@ -27,7 +27,7 @@
 #include "writeback/wb.h"
 
 #define ENOUGH_PAGES (MIB_PAGES)
-#define MIB_PAGES    256u
+#define MIB_PAGES    256ull
 #define SLICE_PAGES  (4 * MIB_PAGES)
 #define AGE_NS       (20 * NSEC_PER_MSEC)
 #define RATE_NS      (100 * NSEC_PER_MSEC)

@@ -32,6 +32,7 @@
 #include "writeback/position.h"
 #include "writeback/ratelimit.h"
 #include "writeback/tenant.h"
+#include "writeback/ticks.h"
 #include <errno.h>
 
 #define LINE_LOOKS_PER_SEC 100 /* of the first in line */
@@ -48,16 +49,16 @@ enum {
 /* What a task owes; a view of its local words. */
 struct dirtier {
 	u64 *nr_dirtied;
-	u64 *interval; /* nr_dirtied_pause + 1, or 0 in a new task */
-	u64 *dirty_paused_when;
-	bool in_line; /* holds the line of its device */
+	u64 *interval;    /* nr_dirtied_pause + 1, or 0 in a new task */
+	u64 *paused_when; /* parts of a jiffy: dirty_paused_when */
+	bool in_line;     /* holds the line of its device */
 };
 
 static struct dirtier dirtier_of(u64 *locals)
 {
 	return (struct dirtier){ .nr_dirtied = locals + LOCAL_DIRTIED,
 				 .interval = locals + LOCAL_INTERVAL,
-				 .dirty_paused_when = locals + LOCAL_PAUSED_WHEN };
+				 .paused_when = locals + LOCAL_PAUSED_WHEN };
 }
 
 static u64 interval_of(const struct dirtier *t)
@@ -298,13 +299,14 @@ static void note_sleep(struct wb *wb, const struct look *k, enum wait_why why, u
 }
 
 /* Step 10: too short a pause to bother; the debt is carried over. */
-static void skip_pause(struct dirtier *t, s64 pause, u64 period, u64 pages_dirtied, u64 now)
+static void skip_pause(struct dirtier *t, const struct ticks *ticks, s64 pause, u64 period,
+		       u64 pages_dirtied)
 {
-	if (pause < -(s64)world_hz()) {
-		*t->dirty_paused_when = now;
+	if (pause < -(s64)ticks->hz) {
+		*t->paused_when = ticks->now * ticks->parts;
 		*t->nr_dirtied = 0;
 	} else if (period) {
-		*t->dirty_paused_when += period;
+		*t->paused_when += period * ticks->parts;
 		*t->nr_dirtied = 0;
 	} else if (interval_of(t) <= pages_dirtied) {
 		*t->interval += pages_dirtied;
@@ -373,7 +375,7 @@ static void trace_payment(struct wb *wb, const struct look *k, const struct dirt
 		.paused = k->now - k->started,
 		.pause = too_short && p->pause > 0 ? 0 : p->pause, /* not slept */
 		.period = p->period,
-		.think = *t->dirty_paused_when ? k->now - *t->dirty_paused_when : 0,
+		.think = *t->paused_when ? k->now - *t->paused_when / TICK_PARTS : 0,
 	};
 
 	trace_balance_dirty_pages(wb, &b);
@@ -412,7 +414,7 @@ static enum outcome queue_up(struct wb *wb, struct look *k, struct dirtier *t, s
 		return AGAIN;
 	}
 	leave_line(wb, t);
-	*t->dirty_paused_when = k->now;
+	*t->paused_when = k->now * TICK_PARTS;
 	*t->nr_dirtied = 0;
 	*t->interval = 1 + 1;
 	return DONE;
@@ -422,12 +424,14 @@ static enum outcome queue_up(struct wb *wb, struct look *k, struct dirtier *t, s
 static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pages_dirtied,
 			bool nowait)
 {
-	u64 avg_bw, ratelimit = update_estimates(wb, k, &avg_bw), now = k->now;
+	u64 avg_bw, ratelimit = update_estimates(wb, k, &avg_bw);
+	bool ours = wb->all->policy.accounting == ACCOUNT_DEBT && k->by == &k->at;
+	struct ticks ticks = ticks_for(&k->at, &wb->bw, k->now, ours);
 	struct payment p = { .ratelimit = ratelimit,
 			     .task_ratelimit = position_scale(ratelimit, k->by_pos_ratio),
 			     .pages = pages_dirtied };
 	struct pauses plan =
-		pause_plan(k->at.wb_dirty, avg_bw, ratelimit, p.task_ratelimit, world_hz());
+		pause_plan(k->at.wb_dirty, avg_bw, ratelimit, p.task_ratelimit, ticks.hz);
 	/* over the limit a task goes on only if this device has next to nothing dirty */
 	bool waits = !p.task_ratelimit && k->at.wb_dirty > wb_stat_error(wb->all);
 	bool too_short = false;
@@ -441,32 +445,36 @@ static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pa
 	if (queues(wb, k, t, waits))
 		return nowait ? WOULD_SLEEP : queue_up(wb, k, t, &p, waits);
 	if (p.task_ratelimit) {
-		p.period = world_hz() * pages_dirtied / p.task_ratelimit;
+		p.period = ticks.hz * pages_dirtied / p.task_ratelimit;
 		p.pause = (s64)p.period;
-		if (*t->dirty_paused_when)
-			p.pause -= (s64)(now - *t->dirty_paused_when);
+		if (*t->paused_when)
+			p.pause -= (s64)(ticks.now - *t->paused_when / ticks.parts);
 		too_short = p.pause < (s64)plan.min_pause;
 		if (p.pause > (s64)plan.max_pause) {
-			now += min_u64((u64)p.pause - plan.max_pause, plan.max_pause);
+			ticks.now += min_u64((u64)p.pause - plan.max_pause, plan.max_pause);
 			p.pause = (s64)plan.max_pause;
 		}
 	} else {
 		p.period = plan.max_pause;
 		p.pause = (s64)plan.max_pause;
 	}
+	if (ticks.longest < plan.max_pause && p.pause > 0) {
+		p.pause = (s64)min_u64((u64)p.pause, ticks.longest);
+		too_short = false;
+	}
 	if (trace_on())
 		trace_payment(wb, k, t, &p, too_short);
 	if (too_short) {
-		skip_pause(t, p.pause, p.period, pages_dirtied, now);
+		skip_pause(t, &ticks, p.pause, p.period, pages_dirtied);
 		return DONE;
 	}
 	if (nowait)
 		return WOULD_SLEEP;
 	note_sleep(wb, k, p.task_ratelimit ? WAIT_PACED : WAIT_LIMIT, world_now(),
-		   (u64)p.pause * (NSEC_PER_SEC / world_hz()), p.task_ratelimit);
+		   (u64)p.pause * (NSEC_PER_SEC / ticks.hz), p.task_ratelimit);
 	device_note_throttled(wb->device);
-	world_sleep_jiffies((u64)p.pause);
-	*t->dirty_paused_when = now + (u64)p.pause;
+	ticks_sleep(&ticks, (u64)p.pause);
+	*t->paused_when = (ticks.now + (u64)p.pause) * ticks.parts;
 	*t->nr_dirtied = 0;
 	*t->interval = plan.nr_dirtied_pause + 1;
 	return waits ? AGAIN : DONE;
@@ -487,7 +495,7 @@ static int balance(struct inode *inode, struct wb *wb, struct dirtier *t, u64 pa
 			wake_flusher(wb);
 		free = runs_free(wb, &k, &interval);
 		if (free) {
-			*t->dirty_paused_when = k.now;
+			*t->paused_when = k.now * TICK_PARTS;
 			*t->nr_dirtied = 0;
 			*t->interval = interval + 1;
 			leave_line(wb, t);

@@ -438,6 +438,9 @@ def more_files_than_descriptors(descriptors, settings, files):
         with os.scandir(r.mount) as entries:
             equal(sum(e.stat().st_size for e in entries), 4 * files)
         equal(read_file(os.path.join(r.mount, '0007')), b'0007')
+        # older kernels can't be asked to forget folders
+        for i in range(descriptors + 200 if kernel() >= (6, 18) else 100):
+            os.mkdir(os.path.join(r.mount, 'd%04d' % i))
         sh('umount', r.mount)
         equal(ends(child), '')
         equal(read_file(os.path.join(r.source, '%04d' % (files - 1))), b'%04d' % (files - 1))

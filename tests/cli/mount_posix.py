@@ -3,6 +3,7 @@
 some cases are drawn here, and many more under SLUICE_SOAK; the scenes of posix_scenes.py and
 posix_suites.py; one file against an array of bytes (tests/mount/one_file.c)."""
 import os
+import shutil
 import sys
 
 import posix_matrix
@@ -75,6 +76,60 @@ def test_nobody_may_do_more_than_as_the_source_is_mounted():
             equal((limits, posix_suites.what_is_allowed(r.mount)), (limits, wanted))
             sh('umount', r.mount)
             equal(ends(child), '')
+
+
+def filled_by_somebody(folder):
+    """How many MiB others than root get into it."""
+    path = os.path.join(folder, 'big')
+    posix_scenes.in_child(posix_suites.as_somebody, lambda: posix_suites.fill(path))
+    size = os.stat(path).st_size
+    os.unlink(path)
+    return size >> 20
+
+
+def test_what_a_file_system_keeps_for_root_is_kept():
+    with rig() as r:
+        if not shutil.which('mkfs.ext4'):
+            raise program.Skip('there is no mkfs.ext4')
+        image, source = os.path.join(r.folder, 'image'), r.make_folder('small')
+        with open(image, 'wb') as f:
+            f.truncate(24 << 20)
+        sh('mkfs.ext4', '-q', '-m', '40', image)
+        sh('mount', '-o', 'loop', image, source)
+        r.mounts.append(source)
+        for folder, mode in ((source, 0o777), (r.folder, 0o755)):
+            os.chmod(folder, mode)
+        wanted = filled_by_somebody(source)
+        child = r.serve(source=source)
+        equal(filled_by_somebody(r.mount), wanted)
+        assert wanted < 16, wanted
+        sh('umount', r.mount)
+        equal(ends(child), '')
+
+
+def test_files_of_file_systems_within_the_source_are_told_apart():
+    with rig() as r:
+        for name in ('a', 'b'):
+            os.mkdir(os.path.join(r.source, name))
+            sh('mount', '-t', 'tmpfs', 'sluice-test', os.path.join(r.source, name))
+            r.mounts.append(os.path.join(r.source, name))
+            with open(os.path.join(r.source, name, 'f'), 'w') as f:
+                f.write(name)
+            os.link(f.name, f.name + '2')
+        child = r.serve()
+        places = [os.path.join(r.mount, name) for name in ('a', 'b', 'a/f', 'b/f')]
+        equal(len({os.stat(path).st_ino for path in places}), 4)
+        for name in ('a', 'b'):
+            path = os.path.join(r.mount, name)
+            equal(os.stat(path + '/f').st_ino, os.stat(path + '/f2').st_ino)
+            equal([e.inode() for e in os.scandir(path)], [os.stat(path + '/f').st_ino] * 2)
+            with open(path + '/f') as f:
+                equal(f.read(), name)
+            equal([posix_scenes.said(*words) for words in (
+                (os.rename, path + '/f', r.mount + '/f'), (os.link, path + '/f', r.mount + '/f'),
+                (os.rmdir, path))], ['EXDEV', 'EXDEV', 'EBUSY'])
+        sh('umount', r.mount)
+        equal(ends(child), '')
 
 
 def one_file(options, seed, *more):

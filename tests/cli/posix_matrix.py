@@ -337,7 +337,8 @@ def with_file(flags, change):
 
 
 def mapped(fd):
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    s = os.fstat(fd)
+    if not stat.S_ISREG(s.st_mode) or not s.st_size:
         return 'not mapped'
     with mmap.mmap(fd, 0) as m:
         m[0:2] = b'MM'

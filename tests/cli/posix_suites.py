@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """More scenes, as those of posix_scenes.py: what suites of tests for file systems look at."""
 import ctypes
+import errno
 import fcntl
 import os
 import random
@@ -105,6 +106,20 @@ def holes_stay_holes(d):
     return os.stat(d + '/f').st_blocks * 512 <= len(pages) * PAGE * 2
 
 
+def a_member_of_the_group_writes(d):
+    """Set-group-id of what the group may not execute stays then."""
+    found = []
+    for name, mode in (('a', 0o2644), ('b', 0o2755), ('c', 0o4644)):
+        path = os.path.join(d, name)
+        os.close(opened(path))
+        os.chown(path, 1001, 1001)
+        os.chmod(path, mode)
+        found.append(in_child(as_somebody,
+                              lambda path=path: os.write(os.open(path, os.O_WRONLY), b'x' * 9000)))
+        found.append(oct(os.stat(path).st_mode))
+    return found
+
+
 # --- sources that have been mounted with limits
 
 def prepare_limited(d):
@@ -137,7 +152,20 @@ def as_somebody(act):
     act()
 
 
+def fill(path):
+    """Until there is no room for a page more."""
+    fd, size = os.open(path, os.O_WRONLY | os.O_CREAT), 65536
+    while size >= PAGE:
+        try:
+            os.write(fd, bytes(size))
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            size //= 2
+    os.close(fd)
+
+
 SCENES = [
     times_that_are_far_off, what_is_later_has_no_earlier_time, reads_that_leave_no_trace,
-    room_that_was_asked_for_stays, holes_stay_holes,
+    room_that_was_asked_for_stays, holes_stay_holes, a_member_of_the_group_writes,
 ]

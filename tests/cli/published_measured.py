@@ -14,8 +14,7 @@ FOLDER = os.path.join(ROOT, 'experiments', 'linux-6.18')
 SEEDS = 5
 KNOWN = {
     'near-device-rate: write_p99_ms', 'near-device-rate: throttle_sleep_s',
-    'fast-10000: max_dirty_bytes', 'ext4-baseline: throttle_sleep_s',
-    'dirty-a-lot-then-stop: device_writes',
+    'fast-10000: max_dirty_bytes', 'dirty-a-lot-then-stop: device_writes',
 }
 
 

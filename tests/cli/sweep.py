@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """sluice sweep as people use it, alone on one machine; cli/mpi has it on several ranks."""
+import fcntl
 import json
 import os
 import re
@@ -207,6 +208,19 @@ def test_mistakes_are_refused():
             'sluice sweep: these are 20000 points, more than 16384')
     refused(['sweep', SMALL, '--resume', '/nowhere/j'],
             'sluice sweep: /nowhere/j: the journal cannot be written: No such file or directory')
+    refused(['sweep', SMALL, '--resume', '/'],
+            'sluice sweep: /: the journal cannot be written: Is a directory')
+    # what has no end is not read to it, and nobody is waited for
+    os.mkfifo('fifo')
+    refused(['sweep', SMALL, '--resume', 'fifo'],
+            'sluice sweep: fifo: the journal cannot be written: not a regular file')
+    refused(['sweep', SMALL, '--resume', '/dev/zero'],
+            'sluice sweep: /dev/zero: the journal cannot be read: not a regular file')
+    with open('held', 'w') as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        refused(['sweep', SMALL, '--resume', 'held'],
+                'sluice sweep: held: the journal is in use by another sweep')
+    equal(os.path.getsize('held'), 0)
 
 
 def test_settings_that_override_each_other_are_remarked_on():

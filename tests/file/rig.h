@@ -215,6 +215,28 @@ static inline void rig_drop(struct file *f)
 	inode_destroy(inode);
 }
 
+static inline struct engine_stats rig_stats(struct rig *r)
+{
+	struct engine_stats s;
+
+	engine_stats(r->e, &s);
+	return s;
+}
+
+/* Dirties n pages by a write each, without bytes. */
+static inline void rig_dirty(struct file *f, u64 page, u64 n)
+{
+	for (u64 i = 0; i < n; i++)
+		assert_int_equal(file_pwrite(f, NULL, 4096, (page + i) * 4096), 4096);
+}
+
+/* The end of most tests: of the file, and then of the rig. */
+static inline void rig_end(struct rig *r, struct file *f)
+{
+	rig_drop(f);
+	rig_close(r);
+}
+
 /* The order of the cached folio at a page, or -1. */
 static inline int rig_order(const struct file *f, u64 page)
 {

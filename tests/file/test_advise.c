@@ -24,8 +24,7 @@ RIG_TEST(test_loading_as_p2_does)
 		for (u64 page = 192; page < 1024; page += 64)
 			assert_int_equal(rig_order(f, page), random ? 0 : 6);
 		assert_int_equal(r->logged, 16); /* 256 KiB each, either way */
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -42,8 +41,7 @@ RIG_TEST(test_sequential_doubles_and_normal_restores)
 	assert_int_equal(file_advise(f, 0, 0, FILE_ADV_NORMAL), 0);
 	assert_int_equal(f->ra.ra_pages, 32);
 	assert_false(f->ra.random);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Starts at most max(io_pages, ra_pages), 64 pages, and does not wait for them. */
@@ -61,8 +59,7 @@ RIG_TEST(test_willneed)
 	assert_false(cached(f, 164));
 	rig_expect_bytes(f, 100 * 4096, 64 * 4096, 1);
 	assert_int_equal(r->logged, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Write-out is started, not waited for; clean folios fully inside go, those on the edge stay. */
@@ -89,8 +86,7 @@ RIG_TEST(test_dontneed)
 	rig_expect_stored(f->inode, 5 * 4096, 4096, 2);
 	assert_int_equal(file_advise(f, 2 * 4096 + 1, 10 * 4096, FILE_ADV_DONTNEED), 0);
 	assert_false(cached(f, 5));
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_dontneed_keeps_a_large_folio_on_the_edge)
@@ -111,8 +107,7 @@ RIG_TEST(test_dontneed_keeps_a_large_folio_on_the_edge)
 	assert_int_equal(file_fsync(f, false), 0);
 	assert_int_equal(file_advise(f, 0, 0, FILE_ADV_DONTNEED), 0);
 	assert_int_equal(f->inode->m.pages, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Reads of a file that says NOREUSE leave no trace in the order of reclaim. */
@@ -132,8 +127,7 @@ RIG_TEST(test_noreuse_does_not_promote)
 		folio_unpin(f->inode->m.cache, folio);
 		assert_int_equal(file_advise(f, 0, 0, FILE_ADV_NORMAL), 0);
 		assert_false(f->noreuse);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -149,8 +143,7 @@ RIG_TEST(test_what_is_refused)
 	assert_int_equal(file_advise(f, 100 * MIB, 0, FILE_ADV_WILLNEED), 0);
 	assert_int_equal(file_advise(f, 100 * MIB, MIB, FILE_ADV_WILLNEED), 0);
 	assert_int_equal(f->inode->m.pages, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A read that fails says so, and the next one tries again. */
@@ -164,8 +157,7 @@ RIG_TEST(test_read_errors)
 	r->failures = 2; /* the window's, and the page's own */
 	assert_int_equal(file_pread(f, buf, 4096, 0), -EIO);
 	rig_expect_bytes(f, 0, MIB, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 int main(void)

@@ -26,8 +26,7 @@ RIG_TEST(test_what_is_refused)
 	assert_int_equal(file_fallocate(reader, 0, 0, 1), -EBADF);
 	assert_int_equal(file_seek(f, 0, (enum file_seek_what)7), -EINVAL);
 	file_close(reader);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_allocate)
@@ -44,8 +43,7 @@ RIG_TEST(test_allocate)
 	assert_int_equal(inode_size(f->inode), 91000);
 	rig_expect_bytes(f, 0, 5000, 1);
 	rig_expect_bytes(f, 5000, 86000, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A hole over all states a page can be in: on the device, cached, dirty, and in flight. */
@@ -77,8 +75,7 @@ RIG_TEST(test_punch_any_state)
 		assert_int_equal(stored(f, page), page < 4 || page >= 54);
 	rig_expect_stored(f->inode, 16 * KIB, 200 * KIB, 0);
 	rig_expect_stored(f->inode, 216 * KIB, 8 * KIB, 4);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Edges within pages are zeroed; where there is nothing, nothing is made. */
@@ -115,8 +112,7 @@ RIG_TEST(test_punch_edges)
 	/* the last page had nothing but zeros left past its 3,996 bytes */
 	rig_expect_bytes(f, 60 * KIB, 4 * KIB - 100, 1);
 	rig_expect_bytes(f, 64 * KIB - 100, 100, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A file whose last pages, not written yet, are punched keeps its size on the device, too. */
@@ -131,8 +127,7 @@ RIG_TEST(test_punched_end)
 	assert_int_equal(inode_size(f->inode), 50000);
 	assert_int_equal(store_size(inode_store(f->inode)), 50000);
 	rig_expect_stored(f->inode, 0, 8192, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Also if the page before them cannot be read, which is to be zeroed in part. */
@@ -152,8 +147,7 @@ RIG_TEST(test_punched_end_of_a_file_that_cannot_be_read)
 	assert_int_equal(inode_size(f->inode), 50000);
 	assert_int_equal(file_fsync(f, false), 0);
 	assert_int_equal(store_size(inode_store(f->inode)), 50000);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_zero_range)
@@ -172,8 +166,7 @@ RIG_TEST(test_zero_range)
 	assert_int_equal(file_fallocate(f, FILE_ZERO_RANGE, 60000, 40000), 0);
 	assert_int_equal(inode_size(f->inode), 100000);
 	rig_expect_bytes(f, 60000, 40000, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 struct scanner {
@@ -216,8 +209,7 @@ RIG_TEST(test_punch_beside_readers)
 	}
 	s.stop = true;
 	world_join(task);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_seek)
@@ -255,8 +247,7 @@ RIG_TEST(test_seek)
 	rig_write(f, 999999, 1, 2);
 	assert_int_equal(file_seek(f, 500000, FILE_SEEK_DATA), 244 * 4096);
 	assert_int_equal(file_seek(f, 244 * 4096, FILE_SEEK_HOLE), 1000000);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 int main(void)

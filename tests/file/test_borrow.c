@@ -61,8 +61,7 @@ RIG_TEST(test_borrow)
 	assert_int_equal(file_borrow(f, 500000, 100, iov, 1, 0, &loan), -EIO);
 	assert_null(loan);
 	file_close(blind);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Reclaim, eviction, splitting, truncation, a hole and the end of the inode leave the bytes. */
@@ -116,8 +115,7 @@ RIG_TEST(test_is_a_view)
 	rig_write(f, 0, 4096, 2);
 	expect_lent(iov, 0, 4096, 2);
 	file_give_back(loan);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Together an eighth of memory; then less than asked for, then nothing. What is back is free. */
@@ -149,8 +147,7 @@ RIG_TEST(test_bounds)
 	file_give_back(more);
 	file_give_back(loan);
 	assert_int_equal(atomic_load(&r->e->lent_pages), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* One page, borrowed over and over, can't be pinned more often than can be counted. */
@@ -175,8 +172,7 @@ RIG_TEST(test_many_loans_of_a_page)
 	while (n)
 		file_give_back(loans[--n]);
 	free(loans);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_without_contents)
@@ -191,8 +187,7 @@ RIG_TEST(test_without_contents)
 	f = rig_file(rig_inode(r, 4096), 0);
 	assert_int_equal(file_pwrite(f, NULL, 4096, 0), 4096);
 	assert_int_equal(file_borrow(f, 0, 10, &iov, 1, 0, &loan), -EOPNOTSUPP);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 int main(void)

@@ -15,8 +15,7 @@ RIG_TEST(test_a_direct_write_replaces_cached_data)
 	rig_expect_bytes(f, 64 * KIB, 8 * KIB, 2);
 	rig_expect_bytes(f, 72 * KIB, 100 * KIB, 1);
 	file_close(direct);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_a_direct_read_sees_what_is_dirty)
@@ -32,8 +31,7 @@ RIG_TEST(test_a_direct_read_sees_what_is_dirty)
 	assert_int_equal(rig_logged_of(r, IO_WRITE), 1);
 	assert_int_equal(ledger_level(&f->inode->m.ledger, LEVEL_DEBT), 1);
 	file_close(direct);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Dirty data under a direct write: what lies beside it in its pages and folio is not lost. */
@@ -49,8 +47,7 @@ RIG_TEST(test_a_direct_write_over_dirty_data)
 	rig_expect_bytes(f, 64 * KIB + 1536, 64 * KIB - 1536, 2);
 	rig_expect_bytes(f, 128 * KIB, 4096, 1);
 	file_close(direct);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* The folio is dirty, but not where the direct write goes: it must not stay with old data. */
@@ -68,8 +65,7 @@ RIG_TEST(test_a_direct_write_into_a_folio_dirty_elsewhere)
 	rig_expect_bytes(f, 120 * KIB, 4 * KIB, 3);
 	rig_expect_bytes(f, 124 * KIB, 4 * KIB, 2);
 	file_close(direct);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A folio that somebody holds stays; what the direct write replaced is read anew. */
@@ -87,8 +83,7 @@ RIG_TEST(test_a_direct_write_under_a_held_folio)
 	assert_ptr_equal(held->mapping, &f->inode->m);
 	folio_unpin(f->inode->m.cache, held);
 	file_close(direct);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_alignment_and_ends)
@@ -135,8 +130,7 @@ RIG_TEST(test_errors_of_the_device)
 	rig_expect_stored(f->inode, 0, 4096, 1);
 	rig_expect_bytes(f, 0, 4096, 2);
 	file_close(direct);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Random reads and writes of both kinds against an array of versions, one a block. */
@@ -173,8 +167,7 @@ RIG_TEST(test_random_mixture_against_an_array)
 		for (u64 b = 0; b < BLOCKS; b++)
 			rig_expect_stored(f->inode, b * 512, 512, version[b]);
 		file_close(direct);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -203,8 +196,7 @@ RIG_TEST(test_a_read_into_what_was_forgotten)
 	assert_int_equal(buf[4096], rig_byte(MIB, 4));
 	file_give_back(loan);
 	file_close(direct);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 int main(void)

@@ -63,8 +63,7 @@ RIG_TEST(test_progress)
 	w = (struct watcher){ .r = r };
 	assert_int_equal(engine_sync_progress(r->e, watch, &w), 0);
 	assert_in_range(w.calls, 2, 3);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_progress_left)
@@ -103,8 +102,7 @@ RIG_TEST(test_progress_failure)
 	w = (struct watcher){ .r = r };
 	assert_int_equal(engine_sync_progress(r->e, watch, &w), 0);
 	assert_int_equal(w.last, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 static void sync_main(void *arg)
@@ -181,8 +179,7 @@ RIG_TEST(test_other_limits)
 	assert_int_equal(engine_set_vm(r->e, &vm), 0);
 	world_sleep_until(world_now() + 3 * NSEC_PER_SEC);
 	assert_int_equal(debt(r), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* --- losses */

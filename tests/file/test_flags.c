@@ -44,8 +44,7 @@ RIG_TEST(test_vectors)
 	assert_int_equal(file_preadv(f, out, 4, 13293, 0), 0);
 	assert_int_equal(file_preadv(f, out, 0, 0, 0), 0);
 	assert_int_equal(file_pwritev(f, out, 0, 0, 0), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_bad_vectors)
@@ -66,8 +65,7 @@ RIG_TEST(test_bad_vectors)
 	assert_int_equal(file_preadv(f, odd, 1, UINT64_MAX - 10, 0), -EINVAL);
 	assert_int_equal(file_pwritev(f, odd, 1, FILE_MAX_BYTES - 10, 0), -EFBIG);
 	file_close(direct);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Past the cache from several buffers, at the end of the file. */
@@ -91,8 +89,7 @@ RIG_TEST(test_direct_vectors)
 	assert_int_equal(a[4095], rig_byte(4095, 3));
 	assert_int_equal(b[903], rig_byte(4999, 3));
 	assert_int_equal(file_append(f, iov, 3, 0, &at), -EINVAL); /* 5000 is no block's end */
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* --- appends */
@@ -165,8 +162,7 @@ static void appenders_meet(const char *write_lock)
 		file_close(a[i].f);
 	}
 	assert_int_equal(inode_size(inode), sum);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_appenders_meet)
@@ -188,8 +184,7 @@ RIG_TEST(test_append_mode)
 	rig_expect_bytes(f, 0, 5000, 1);
 	assert_int_equal(file_pread(f, &byte, 1, 5000), 1);
 	assert_int_equal(byte, 7);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* --- NOWAIT */
@@ -233,8 +228,7 @@ RIG_TEST(test_nowait_reads)
 	assert_int_equal(read_nowait(f, buf, 64 * 1024, 16384 + 50), 8192 - 50);
 	assert_int_equal(read_nowait(f, buf, 4096, 256 * KIB), 0);
 	file_close(direct);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_nowait_writes)
@@ -257,8 +251,7 @@ RIG_TEST(test_nowait_writes)
 	assert_int_equal(write_nowait(f, 4096, 260 * KIB), 4096);
 	assert_int_equal(inode_size(f->inode), 264 * KIB);
 	file_close(sync);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 struct sleeper {
@@ -340,8 +333,7 @@ RIG_TEST(test_dsync)
 	assert_int_equal(file_append(f, &iov, 1, FILE_IO_DSYNC, &at), 8192);
 	assert_int_equal(at, 45056);
 	rig_expect_stored(f->inode, 45056, 8192, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* --- DONTCACHE */
@@ -394,8 +386,7 @@ RIG_TEST(test_dontcache_writes)
 	assert_int_equal(rig_order(f, 2), -1);
 	assert_int_equal(rig_order(f, 16), 1);
 	rig_expect_bytes(f, 0, 16 * KIB, 3);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A long stream of small ones keeps next to nothing in memory, and all arrives. */
@@ -414,8 +405,7 @@ RIG_TEST(test_dontcache_stream)
 	assert_int_equal(cached(r), 0);
 	assert_int_equal(file_fsync(f, false), 0);
 	rig_expect_stored(f->inode, 0, 16 * MIB / 3000 * 3000, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A write that fails keeps its data: it is dropped when a later one has succeeded. */
@@ -432,8 +422,7 @@ RIG_TEST(test_dontcache_failure)
 	assert_int_equal(file_fsync(f, false), 0);
 	rig_expect_stored(f->inode, 0, 64 * KIB, 1);
 	assert_int_equal(cached(r), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_dontcache_reads)
@@ -456,8 +445,7 @@ RIG_TEST(test_dontcache_reads)
 	rig_expect_bytes(f, 512 * KIB, 4096, 1);
 	read_dontcache(f, 4096, 512 * KIB, 1);
 	assert_int_equal(rig_order(f, 128), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 int main(void)

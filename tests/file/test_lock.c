@@ -127,8 +127,7 @@ RIG_TEST(test_writers_of_one_page_do_not_mix)
 			for (u64 i = 0; i < 4096; i++)
 				assert_int_equal(page[i], rig_byte(at + i, version));
 		}
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -157,8 +156,7 @@ RIG_TEST(test_growing_from_two_tasks)
 		world_join(task[i]);
 	assert_int_equal(inode_size(f->inode), div_roundup(MIB, 5000) * 5000);
 	rig_expect_bytes(f, 0, inode_size(f->inode), 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A writer of more than memory ends, under every policy: reclaim and write-out keep up. */
@@ -179,8 +177,7 @@ RIG_TEST(test_a_write_larger_than_memory_ends)
 		assert_int_equal(file_fsync(f, false), 0);
 		assert_true(world_now() >= 64 * NSEC_PER_SEC / 100);
 		assert_int_equal(store_size(inode_store(f->inode)), 64 * MIB);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -208,8 +205,7 @@ RIG_TEST(test_memory_full_of_dirty_data_still_moves)
 		assert_int_equal(s.throttle_sleeps, 0);
 		assert_true(s.debt_max > 900); /* of 1024: memory was full */
 		assert_int_equal(file_fsync(f, false), 0);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 

@@ -122,24 +122,32 @@ static struct backing *backing_new(u64 size, u64 room)
 	return b;
 }
 
-static struct file *open_over(struct real *r, const struct store_backing *ops, struct backing *b)
+static const struct path_config no_paths = { 0 };
+
+/* A cache, and in it a file over a backing. */
+static struct file *begin(struct real *r, const struct store_backing *ops, struct backing *b)
 {
 	struct inode *inode;
 	struct store *store;
 	struct file *f;
 
+	real_start(r, no_paths, 16 * MIB);
 	assert_int_equal(store_open_custom(r->d, ops, b, &store), 0);
 	assert_int_equal(inode_create_on(r->e, 0, BLOCK, store, &inode), 0);
 	assert_int_equal(file_open(inode, 0, &f), 0);
 	return f;
 }
 
-static void drop(struct file *f)
+/* Whatever was written, there had been room for it. */
+static void end(struct real *r, struct file *f, struct backing *b)
 {
 	struct inode *inode = file_inode(f);
 
 	file_close(f);
 	inode_destroy(inode);
+	real_end(r);
+	assert_int_equal(b->overruns, 0);
+	free(b);
 }
 
 static ssize_t write_bytes(struct file *f, u8 byte, u64 length, u64 offset)
@@ -158,8 +166,6 @@ static void expect_byte(struct file *f, u8 byte, u64 offset)
 	assert_int_equal(got, byte);
 }
 
-static const struct path_config no_paths = { 0 };
-
 /* Growing: the write is cut where the device is full, and the file ends there. */
 static void test_full_at_the_end(void **state)
 {
@@ -169,8 +175,7 @@ static void test_full_at_the_end(void **state)
 	u64 at;
 
 	(void)state;
-	real_start(&r, no_paths, 16 * MIB);
-	f = open_over(&r, &all_ops, b);
+	f = begin(&r, &all_ops, b);
 	assert_int_equal(inode_size(file_inode(f)), 2 * BLOCK);
 	assert_int_equal(write_bytes(f, 1, 5 * BLOCK, 2 * BLOCK), 5 * BLOCK);
 	/* five more fit; of this all up to their end */
@@ -192,10 +197,7 @@ static void test_full_at_the_end(void **state)
 	assert_int_equal(inode_size(file_inode(f)), 11 * BLOCK);
 	assert_int_equal(file_fallocate(f, 0, 0, 12 * BLOCK), 0);
 	assert_int_equal(inode_size(file_inode(f)), 12 * BLOCK);
-	drop(f);
-	assert_int_equal(b->overruns, 0);
-	real_end(&r);
-	free(b);
+	end(&r, f, b);
 }
 
 /* In holes below the size there must be room as well. */
@@ -206,8 +208,7 @@ static void test_full_in_a_hole(void **state)
 	struct file *f;
 
 	(void)state;
-	real_start(&r, no_paths, 16 * MIB);
-	f = open_over(&r, &all_ops, b);
+	f = begin(&r, &all_ops, b);
 	assert_int_equal(file_truncate(f, MIB), 0);
 	assert_int_equal(b->room, 6);
 	assert_int_equal(write_bytes(f, 1, 2 * BLOCK, 10 * BLOCK), 2 * BLOCK);
@@ -217,10 +218,7 @@ static void test_full_in_a_hole(void **state)
 	expect_byte(f, 0, 200 * BLOCK);
 	assert_int_equal(inode_size(file_inode(f)), MIB);
 	assert_int_equal(file_fsync(f, false), 0);
-	assert_int_equal(b->overruns, 0);
-	drop(f);
-	real_end(&r);
-	free(b);
+	end(&r, f, b);
 }
 
 static bool refuse_all(void)
@@ -237,8 +235,7 @@ static void test_a_refused_hole_costs_nothing(void **state)
 	struct file *f;
 
 	(void)state;
-	real_start(&r, no_paths, 16 * MIB);
-	f = open_over(&r, &all_ops, b);
+	f = begin(&r, &all_ops, b);
 	assert_int_equal(write_bytes(f, 7, 4 * BLOCK, 4 * BLOCK), 4 * BLOCK);
 	b->write_error = -EIO; /* zeros cannot be written either */
 	assert_int_equal(file_fallocate(f, FILE_PUNCH_HOLE | FILE_KEEP_SIZE, 2 * BLOCK, 8 * BLOCK),
@@ -256,9 +253,7 @@ static void test_a_refused_hole_costs_nothing(void **state)
 	assert_int_equal(b->bytes[4 * BLOCK], 0);
 	assert_int_equal(file_pread(f, buf, BLOCK, 5 * BLOCK), BLOCK);
 	assert_int_equal(buf[0], 0);
-	drop(f);
-	real_end(&r);
-	free(b);
+	end(&r, f, b);
 }
 
 /* Between the size and what is reserved there may be a hole, too. */
@@ -269,8 +264,7 @@ static void test_full_past_a_write_that_failed(void **state)
 	struct file *f;
 
 	(void)state;
-	real_start(&r, no_paths, 16 * MIB);
-	f = open_over(&r, &all_ops, b);
+	f = begin(&r, &all_ops, b);
 	alloc_refuses = refuse_all;
 	assert_int_equal(write_bytes(f, 1, 2 * BLOCK, 20 * BLOCK), -ENOMEM);
 	alloc_refuses = NULL;
@@ -279,10 +273,7 @@ static void test_full_past_a_write_that_failed(void **state)
 	assert_int_equal(write_bytes(f, 2, 8 * BLOCK, 3 * BLOCK), 4 * BLOCK);
 	assert_int_equal(write_bytes(f, 3, 1, 15 * BLOCK), -ENOSPC);
 	assert_int_equal(file_fsync(f, false), 0);
-	assert_int_equal(b->overruns, 0);
-	drop(f);
-	real_end(&r);
-	free(b);
+	end(&r, f, b);
 }
 
 /* Where whole folios are written, what is a hole under them is not. */
@@ -294,9 +285,8 @@ static void test_whole_folios_and_holes(void **state)
 	struct file *f;
 
 	(void)state;
-	real_start(&r, no_paths, 16 * MIB);
+	f = begin(&r, &all_ops, b);
 	r.e->all.policy.writeout = WRITEOUT_FOLIO;
-	f = open_over(&r, &all_ops, b);
 	assert_int_equal(file_truncate(f, MIB), 0);
 	for (u64 at = 0; at < MIB; at += BLOCK) /* readahead makes larger and larger folios */
 		assert_int_equal(file_pread(f, buf, BLOCK, at), BLOCK);
@@ -304,9 +294,7 @@ static void test_whole_folios_and_holes(void **state)
 	assert_int_equal(file_fsync(f, false), 0);
 	assert_int_equal(b->overruns, 0);
 	assert_int_equal(b->room, 2);
-	drop(f);
-	real_end(&r);
-	free(b);
+	end(&r, f, b);
 }
 
 /* Appending little by little asks the device now and then only. */
@@ -317,17 +305,14 @@ static void test_room_ahead(void **state)
 	struct file *f;
 
 	(void)state;
-	real_start(&r, no_paths, 16 * MIB);
-	f = open_over(&r, &all_ops, b);
+	f = begin(&r, &all_ops, b);
 	for (u64 at = 0; at < 2 * MIB; at += 1000)
 		assert_int_equal(write_bytes(f, 1, 1000, at), 1000);
 	assert_in_range(b->reserves, 5, 20);
 	assert_int_equal(file_fsync(f, false), 0);
 	assert_int_equal(b->overruns, 0);
 	assert_int_equal(b->size, inode_size(file_inode(f)));
-	drop(f);
-	real_end(&r);
-	free(b);
+	end(&r, f, b);
 }
 
 /* Who must not wait does not ask for room: he gets what somebody else's asking has left. */
@@ -339,8 +324,7 @@ static void test_nowait(void **state)
 	struct file *f;
 
 	(void)state;
-	real_start(&r, no_paths, 16 * MIB);
-	f = open_over(&r, &all_ops, b);
+	f = begin(&r, &all_ops, b);
 	assert_int_equal(file_pwritev(f, &iov, 1, 0, FILE_IO_NOWAIT), -EAGAIN);
 	assert_int_equal(b->reserves, 0);
 	assert_int_equal(write_bytes(f, 1, 10 * BLOCK, 0), 10 * BLOCK);
@@ -351,9 +335,7 @@ static void test_nowait(void **state)
 	assert_int_equal(file_pwritev(f, &iov, 1, MIB / 2, FILE_IO_NOWAIT), -EAGAIN);
 	assert_int_equal(write_bytes(f, 1, BLOCK, MIB / 2), BLOCK);
 	assert_int_equal(file_pwritev(f, &iov, 1, MIB / 2, FILE_IO_NOWAIT), BLOCK); /* dirty */
-	drop(f);
-	real_end(&r);
-	free(b);
+	end(&r, f, b);
 }
 
 /* A store that can't be cut says so, and keeps what it has, dirty or not. */
@@ -366,16 +348,13 @@ static void test_no_truncate(void **state)
 
 	(void)state;
 	ops.truncate = NULL;
-	real_start(&r, no_paths, 16 * MIB);
-	f = open_over(&r, &ops, b);
+	f = begin(&r, &ops, b);
 	assert_int_equal(write_bytes(f, 1, 100, 9 * BLOCK), 100);
 	assert_int_equal(file_truncate(f, BLOCK), -EOPNOTSUPP);
 	assert_int_equal(inode_size(file_inode(f)), 10 * BLOCK);
 	expect_byte(f, 1, 9 * BLOCK);
 	expect_byte(f, 'o', 8 * BLOCK);
-	drop(f);
-	real_end(&r);
-	free(b);
+	end(&r, f, b);
 }
 
 static void tell(void *ctx, struct inode *inode, u64 bytes, int error)
@@ -394,8 +373,7 @@ static void test_losses(void **state)
 	struct file *f;
 
 	(void)state;
-	real_start(&r, no_paths, 16 * MIB);
-	f = open_over(&r, &all_ops, b);
+	f = begin(&r, &all_ops, b);
 	inode_set_owner(file_inode(f), b);
 	b->write_error = -EIO;
 	assert_int_equal(write_bytes(f, 1, 2 * BLOCK, 0), 2 * BLOCK);
@@ -443,8 +421,7 @@ static void test_full_in_a_cached_hole(void **state)
 	struct file *f;
 
 	(void)state;
-	real_start(&r, no_paths, 16 * MIB);
-	f = open_over(&r, &all_ops, b);
+	f = begin(&r, &all_ops, b);
 	assert_int_equal(file_truncate(f, MIB), 0);
 	for (u64 block = 0; block < 16; block++)
 		expect_byte(f, 0, block * BLOCK);
@@ -452,10 +429,7 @@ static void test_full_in_a_cached_hole(void **state)
 	assert_int_equal(write_bytes(f, 2, BLOCK, 4 * BLOCK), -ENOSPC);
 	assert_int_equal(write_bytes(f, 3, BLOCK, 3 * BLOCK), BLOCK);
 	assert_int_equal(file_fsync(f, false), 0);
-	assert_int_equal(b->overruns, 0);
-	drop(f);
-	real_end(&r);
-	free(b);
+	end(&r, f, b);
 }
 
 /* A file that was cut has to ask for room again. */
@@ -466,8 +440,7 @@ static void test_full_after_a_cut(void **state)
 	struct file *f;
 
 	(void)state;
-	real_start(&r, no_paths, 16 * MIB);
-	f = open_over(&r, &all_ops, b);
+	f = begin(&r, &all_ops, b);
 	assert_int_equal(write_bytes(f, 1, 8 * BLOCK, 0), 8 * BLOCK);
 	assert_int_equal(file_truncate(f, BLOCK), 0);
 	assert_int_equal(b->room, 7);
@@ -475,10 +448,7 @@ static void test_full_after_a_cut(void **state)
 	assert_int_equal(write_bytes(f, 2, 4 * BLOCK, BLOCK), 2 * BLOCK);
 	assert_int_equal(write_bytes(f, 2, BLOCK, 3 * BLOCK), -ENOSPC);
 	assert_int_equal(file_fsync(f, false), 0);
-	assert_int_equal(b->overruns, 0);
-	drop(f);
-	real_end(&r);
-	free(b);
+	end(&r, f, b);
 }
 
 /* A flush that failed is owed: every sync asks for it, and says so, until the data is given up. */
@@ -502,8 +472,7 @@ static void test_a_failed_flush_is_owed(void **state)
 	(void)state;
 	ops.flush = counted_flush;
 	flush_error = -EIO;
-	real_start(&r, no_paths, 16 * MIB);
-	f = open_over(&r, &ops, b);
+	f = begin(&r, &ops, b);
 	assert_int_equal(write_bytes(f, 1, BLOCK, 0), BLOCK);
 	assert_int_equal(file_fsync(f, false), -EIO);
 	flush_error = 0; /* what it lost does not come back by that */
@@ -514,9 +483,7 @@ static void test_a_failed_flush_is_owed(void **state)
 	assert_int_equal(write_bytes(f, 2, BLOCK, 0), BLOCK);
 	assert_int_equal(file_fsync(f, false), 0);
 	assert_int_equal(engine_sync(r.e), 0);
-	drop(f);
-	real_end(&r);
-	free(b);
+	end(&r, f, b);
 }
 
 /* What went past the cache is not safe before a flush either; nobody flushes twice. */
@@ -531,8 +498,7 @@ static void test_a_direct_write_is_flushed(void **state)
 	(void)state;
 	ops.flush = counted_flush;
 	flush_error = 0;
-	real_start(&r, no_paths, 16 * MIB);
-	f = open_over(&r, &ops, b);
+	f = begin(&r, &ops, b);
 	assert_int_equal(file_open(file_inode(f), FILE_DIRECT, &direct), 0);
 	flushes = 0;
 	assert_int_equal(engine_sync(r.e), 0);
@@ -543,9 +509,7 @@ static void test_a_direct_write_is_flushed(void **state)
 	assert_int_equal(engine_sync(r.e), 0);
 	assert_int_equal(flushes, 1);
 	file_close(direct);
-	drop(f);
-	real_end(&r);
-	free(b);
+	end(&r, f, b);
 }
 
 int main(void)

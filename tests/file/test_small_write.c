@@ -32,14 +32,6 @@ static struct rig *open_with(const char *small_write)
 	return r;
 }
 
-static struct engine_stats stats(struct rig *r)
-{
-	struct engine_stats s;
-
-	engine_stats(r->e, &s);
-	return s;
-}
-
 static u64 at(u64 page)
 {
 	return (FOLIO + page) * PAGE_SIZE;
@@ -52,11 +44,10 @@ RIG_TEST(test_keep_dirties_the_folio_whole)
 
 	rig_write(f, at(5), 4 * KIB, 2);
 	rig_expect_orders(f, FOLIO, 6);
-	assert_int_equal(stats(r).dirty, 64);
-	assert_int_equal(stats(r).debt, 1);
-	assert_int_equal(stats(r).charged, 64);
-	rig_drop(f);
-	rig_close(r);
+	assert_int_equal(rig_stats(r).dirty, 64);
+	assert_int_equal(rig_stats(r).debt, 1);
+	assert_int_equal(rig_stats(r).charged, 64);
+	rig_end(r, f);
 }
 
 /* Non-uniform, down to the write's order, around the written page; the rest stays large. */
@@ -67,18 +58,17 @@ RIG_TEST(test_split_leaves_buddy_pieces)
 
 	rig_write(f, at(5), 4 * KIB, 2);
 	rig_expect_orders(f, FOLIO, 2, 0, 0, 1, 3, 4, 5);
-	assert_int_equal(stats(r).dirty, 1);
-	assert_int_equal(stats(r).debt, 1);
-	assert_int_equal(stats(r).pinned, 1);
-	assert_int_equal(stats(r).charged, 1);
-	assert_int_equal(stats(r).folios_split, 1);
+	assert_int_equal(rig_stats(r).dirty, 1);
+	assert_int_equal(rig_stats(r).debt, 1);
+	assert_int_equal(rig_stats(r).pinned, 1);
+	assert_int_equal(rig_stats(r).charged, 1);
+	assert_int_equal(rig_stats(r).folios_split, 1);
 	/* all of it is still cached */
 	rig_expect_bytes(f, at(0), 20 * KIB, 1);
 	rig_expect_bytes(f, at(5), 4 * KIB, 2);
 	rig_expect_bytes(f, at(6), 232 * KIB, 1);
 	assert_int_equal(r->logged, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A write in the sibling finds a folio of order 1: 2 pages are charged (12, at the end). */
@@ -90,13 +80,12 @@ RIG_TEST(test_split_and_a_second_write)
 	rig_write(f, at(5), 4 * KIB, 2);
 	rig_write(f, at(7), 4 * KIB, 2); /* into 6-7, twice the write: not split */
 	rig_expect_orders(f, FOLIO, 2, 0, 0, 1, 3, 4, 5);
-	assert_int_equal(stats(r).dirty, 3);
+	assert_int_equal(rig_stats(r).dirty, 3);
 	rig_write(f, at(1), 4 * KIB, 2); /* into 0-3, four times: split */
 	rig_expect_orders(f, FOLIO, 0, 0, 1, 0, 0, 1, 3, 4, 5);
-	assert_int_equal(stats(r).dirty, 4);
-	assert_int_equal(stats(r).folios_split, 2);
-	rig_drop(f);
-	rig_close(r);
+	assert_int_equal(rig_stats(r).dirty, 4);
+	assert_int_equal(rig_stats(r).folios_split, 2);
+	rig_end(r, f);
 }
 
 /* The trigger is four times the write, and its order that of the write. */
@@ -127,8 +116,7 @@ RIG_TEST(test_split_triggers_at_four_times)
 			assert_int_equal(rig_order(f, page), cases[i].pieces[k]);
 			page += 1ull << cases[i].pieces[k];
 		}
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -140,9 +128,8 @@ RIG_TEST(test_the_length_is_the_steps)
 
 	rig_write(f, at(60), 32 * KIB, 2); /* 16 KiB in the folio, 32 KiB in the step: 8 pages */
 	rig_expect_orders(f, FOLIO, 5, 4, 3, 3);
-	assert_int_equal(stats(r).dirty, 8 + 4);
-	rig_drop(f);
-	rig_close(r);
+	assert_int_equal(rig_stats(r).dirty, 8 + 4);
+	rig_end(r, f);
 }
 
 /* After `spoil` neither remedy touches the folio. */
@@ -159,24 +146,23 @@ static void expect_whole(void (*spoil)(struct rig *, struct file *))
 		rig_write(f, at(5), 4 * KIB, 2);
 		rig_expect_orders(f, FOLIO, 6);
 		assert_int_equal(f->inode->m.pages, 64);
-		assert_int_equal(stats(r).folios_split + stats(r).folios_evicted, 0);
-		rig_drop(f);
-		rig_close(r);
+		assert_int_equal(rig_stats(r).folios_split + rig_stats(r).folios_evicted, 0);
+		rig_end(r, f);
 	}
 }
 
 static void spoil_dirty(struct rig *r, struct file *f)
 {
 	rig_write(f, at(40), 4 * KIB, 3);
-	assert_int_equal(stats(r).debt, 1);
+	assert_int_equal(rig_stats(r).debt, 1);
 }
 
 static void spoil_flight(struct rig *r, struct file *f)
 {
 	spoil_dirty(r, f);
 	assert_int_equal(file_advise(f, at(0), 256 * KIB, FILE_ADV_DONTNEED), 0);
-	assert_int_equal(stats(r).in_flight, 1);
-	assert_int_equal(stats(r).debt, 0);
+	assert_int_equal(rig_stats(r).in_flight, 1);
+	assert_int_equal(rig_stats(r).debt, 0);
 }
 
 RIG_TEST(test_dirty_folios_are_left_whole)
@@ -206,9 +192,8 @@ RIG_TEST(test_partly_valid_folios_are_left_whole)
 		put_locked(m->cache, folio);
 		rig_write(f, at(5), 4 * KIB, 2);
 		rig_expect_orders(f, FOLIO, 6);
-		assert_int_equal(stats(r).dirty, 64);
-		rig_drop(f);
-		rig_close(r);
+		assert_int_equal(rig_stats(r).dirty, 64);
+		rig_end(r, f);
 	}
 }
 
@@ -224,10 +209,9 @@ RIG_TEST(test_a_failed_split_or_evict_dirties_the_folio)
 
 		rig_write(f, at(5), 4 * KIB, 2);
 		rig_expect_orders(f, FOLIO, 6);
-		assert_int_equal(stats(r).dirty, 64);
+		assert_int_equal(rig_stats(r).dirty, 64);
 		folio_unpin(f->inode->m.cache, held);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -240,11 +224,10 @@ RIG_TEST(test_evict_makes_a_folio_of_the_writes_size)
 	assert_int_equal(f->inode->m.pages, 1); /* the other data is lost to the cache */
 	assert_int_equal(rig_order(f, FOLIO + 5), 0);
 	assert_int_equal(r->logged, 0); /* aligned: nothing is read back */
-	assert_int_equal(stats(r).dirty, 1);
-	assert_int_equal(stats(r).folios_evicted, 1);
-	assert_int_equal(stats(r).charged, 1);
-	rig_drop(f);
-	rig_close(r);
+	assert_int_equal(rig_stats(r).dirty, 1);
+	assert_int_equal(rig_stats(r).folios_evicted, 1);
+	assert_int_equal(rig_stats(r).charged, 1);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_evict_and_an_unaligned_write_read_the_block_back)
@@ -258,8 +241,7 @@ RIG_TEST(test_evict_and_an_unaligned_write_read_the_block_back)
 	rig_expect_bytes(f, at(5), 10, 1);
 	rig_expect_bytes(f, at(5) + 10, 100, 2);
 	rig_expect_bytes(f, at(5) + 110, 3986, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_evict_triggers_at_four_times)
@@ -269,15 +251,14 @@ RIG_TEST(test_evict_triggers_at_four_times)
 
 	rig_write(f, at(0), 64 * KIB, 2);
 	rig_expect_orders(f, FOLIO, 5);
-	assert_int_equal(stats(r).folios_evicted, 0);
+	assert_int_equal(rig_stats(r).folios_evicted, 0);
 	rig_drop(f);
 	f = load(r, 4096, 6);
 	rig_write(f, at(16), 64 * KIB, 2);
 	assert_int_equal(f->inode->m.pages, 16);
 	assert_int_equal(rig_order(f, FOLIO + 16), 4);
-	assert_int_equal(stats(r).folios_evicted, 1);
-	rig_drop(f);
-	rig_close(r);
+	assert_int_equal(rig_stats(r).folios_evicted, 1);
+	rig_end(r, f);
 }
 
 /* `sluice` keeps folios large and only counts what is owed. */
@@ -288,11 +269,10 @@ RIG_TEST(test_sluice_charges_the_page_in_the_large_folio)
 
 	rig_write(f, at(5), 4 * KIB, 2);
 	rig_expect_orders(f, FOLIO, 6);
-	assert_int_equal(stats(r).dirty, 1);
-	assert_int_equal(stats(r).charged, 1);
-	assert_int_equal(stats(r).pinned, 64);
-	rig_drop(f);
-	rig_close(r);
+	assert_int_equal(rig_stats(r).dirty, 1);
+	assert_int_equal(rig_stats(r).charged, 1);
+	assert_int_equal(rig_stats(r).pinned, 64);
+	rig_end(r, f);
 }
 
 /*
@@ -321,10 +301,9 @@ RIG_TEST(test_sluice_sheds_when_more_than_its_share_is_pinned)
 	assert_int_equal(shed, 128 - 51);
 	assert_int_equal(rig_order(f, 50 * 64), 6);
 	assert_int_equal(rig_order(f, 51 * 64), 0);
-	assert_int_equal(stats(r).debt, 128);
-	assert_int_equal(stats(r).pinned, 51 * 64 + (128 - 51)); /* 128 * 64 without it */
-	rig_drop(f);
-	rig_close(r);
+	assert_int_equal(rig_stats(r).debt, 128);
+	assert_int_equal(rig_stats(r).pinned, 51 * 64 + (128 - 51)); /* 128 * 64 without it */
+	rig_end(r, f);
 }
 
 int main(void)

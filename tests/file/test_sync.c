@@ -23,8 +23,7 @@ RIG_TEST(test_fsync_writes_the_dirty_blocks_and_waits)
 	r->logged = 0;
 	assert_int_equal(file_fsync(f, true), 0);
 	assert_int_equal(r->logged, 0); /* nothing is left to do */
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* One failure: the first fsync tells, the second writes again and then it is well. */
@@ -44,8 +43,7 @@ RIG_TEST(test_a_failed_fsync_can_be_repeated)
 	assert_int_equal(file_fsync(f, false), 0);
 	rig_expect_stored(f->inode, 0, 64 * KIB, 2);
 	assert_int_equal(file_fsync(f, false), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* PostgreSQL's trouble: a retry must not succeed while the data is not safe. */
@@ -71,8 +69,7 @@ RIG_TEST(test_fsync_never_lies_however_often_it_is_asked)
 	rig_expect_stored(f->inode, 0, 4 * KIB, 2);
 	file_close(late);
 	file_close(other);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* The flusher met the error: whoever asks while the data is not safe is told. */
@@ -93,8 +90,7 @@ RIG_TEST(test_an_error_of_the_flusher_is_kept)
 	assert_int_equal(f->inode->m.error, 0);
 	rig_expect_stored(f->inode, 0, 4 * KIB, 2);
 	assert_int_equal(file_fsync(f, false), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Cutting off what failed is discarding it on purpose. */
@@ -109,8 +105,7 @@ RIG_TEST(test_truncation_ends_the_error)
 	assert_int_equal(file_fsync(f, false), -EIO);
 	assert_int_equal(inode_truncate(f->inode, 512 * KIB), 0);
 	assert_int_equal(file_fsync(f, false), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* One of two files fails: the other's fsync does not hear of it, sync does. */
@@ -151,8 +146,7 @@ RIG_TEST(test_only_what_failed_is_written_again)
 	assert_int_equal(file_fsync(f, false), 0);
 	assert_int_equal(r->logged, 1);
 	rig_expect_io(r, 0, IO_WRITE, 0, 4 * KIB);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_sync_writes_all_files)
@@ -202,8 +196,7 @@ RIG_TEST(test_sync_range_does_what_it_is_asked)
 	assert_int_equal(ledger_level(&f->inode->m.ledger, LEVEL_DEBT), 0);
 	assert_int_equal(file_sync_range(f, 0, 0, 8), -EINVAL);
 	assert_int_equal(file_sync_range(f, ~0ull, 2, FILE_WRITE), -EINVAL);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Destroying an engine writes all, and says if that failed. */
@@ -254,8 +247,7 @@ RIG_TEST(test_each_way_to_be_safe_flushes_the_device)
 	assert_int_equal(stats.flushes, 4);
 	file_close(direct);
 	file_close(synced);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* The flush comes when everything has landed, or it would be for nothing. */
@@ -287,8 +279,7 @@ RIG_TEST(test_the_flush_comes_last)
 	assert_int_equal(o.flushes, 1);
 	assert_true(o.writes >= 1);
 	assert_int_equal(o.written_at_flush, o.writes);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* What is dirtied again while it is being written is not safe when that has landed. */
@@ -308,8 +299,7 @@ RIG_TEST(test_a_page_dirtied_in_flight_is_synced)
 	assert_int_equal(ledger_level(l, LEVEL_DEBT), 0);
 	assert_int_equal(ledger_level(l, LEVEL_IN_FLIGHT), 0);
 	rig_expect_stored(f->inode, 8 * KIB, 4 * KIB, 2);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A file whose write failed when it had left the lists as clean is written again by and by. */
@@ -327,8 +317,7 @@ RIG_TEST(test_what_failed_is_written_again_unasked)
 	world_sleep_until(200 * NSEC_PER_SEC);
 	assert_int_equal(ledger_level(l, LEVEL_DEBT), 0);
 	rig_expect_stored(f->inode, 0, 4 * KIB, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 int main(void)

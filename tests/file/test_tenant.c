@@ -54,8 +54,7 @@ RIG_TEST(a_tenant_is_charged_what_its_thread_writes)
 	assert_int_equal(stats(r, a).pages_written, 16);
 	assert_int_equal(stats(r, b).pages_written, 2);
 	assert_int_equal(stats(r, b).charged, 2);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(a_file_may_be_a_tenants)
@@ -78,8 +77,7 @@ RIG_TEST(a_file_may_be_a_tenants)
 	rig_write(f, 20 * KIB, 4 * KIB, 1);
 	assert_int_equal(stats(r, b).debt, 3);
 	file_close(g);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Under Linux's ownership a folio is his who brought it in, whoever writes to it. */
@@ -100,8 +98,7 @@ RIG_TEST(folios_are_his_who_touched_them_first)
 	assert_ptr_equal(inode->home->tenant, a);
 	rig_audit(r);
 	engine_act_for(NULL);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(names_and_settings_are_checked)
@@ -193,8 +190,7 @@ RIG_TEST(targeted_writes_what_the_tenant_dirtied_and_nothing_else)
 	assert_int_equal(stats(r, hot).pages_written, 0);
 	assert_int_equal(stats(r, hot).debt, 512);
 	rig_audit(r);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /*
@@ -234,8 +230,7 @@ RIG_TEST(who_takes_a_place_is_served_like_the_one_before)
 	world_sleep_until(world_now() + 2 * NSEC_PER_SEC);
 	assert_true(stats(r, t).pages_written > 0);
 	rig_audit(r);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* What is no tenant's is written in the background wherever it lies in its file. */
@@ -253,8 +248,7 @@ RIG_TEST(background_writes_what_is_nobodys)
 	engine_stats(r->e, &s);
 	assert_in_range(s.pages_written, 300, s.pages_dirtied);
 	rig_audit(r);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* --- anything, in any order */

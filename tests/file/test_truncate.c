@@ -26,8 +26,7 @@ RIG_TEST(test_the_tail_of_the_last_page_is_zero)
 			assert_int_equal(f->inode->m.pages, 0);
 			rig_expect_bytes(f, 0, sizes[i], version);
 			rig_expect_bytes(f, sizes[i], MIB - sizes[i], 0);
-			rig_drop(f);
-			rig_close(r);
+			rig_end(r, f);
 		}
 	}
 }
@@ -52,8 +51,7 @@ RIG_TEST(test_what_is_cut_off_dirty_is_refunded_and_not_written)
 		assert_true(r->log[i].offset + r->log[i].length <= 258 * 4096);
 	assert_int_equal(inode_truncate(f->inode, 0), 0);
 	assert_int_equal(f->inode->m.pages, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A clean folio is split at the new end, and so is a dirty one where shedding is allowed. */
@@ -72,8 +70,7 @@ RIG_TEST(test_partial_folios_are_split)
 		assert_int_equal(f->inode->m.pages, 6);
 		assert_int_equal(ledger_level(&f->inode->m.ledger, LEVEL_PINNED), dirty ? 6 : 0);
 		rig_audit(r);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -89,8 +86,7 @@ RIG_TEST(test_lengthening_makes_a_hole)
 	rig_expect_bytes(f, 100, 5 * MIB, 0);
 	assert_int_equal(rig_logged_of(r, IO_READ), 0);
 	assert_int_equal(ledger_level(&f->inode->m.ledger, LEVEL_DEBT), 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Space that is laid out is read from the device, and is zeros there. */
@@ -105,8 +101,7 @@ RIG_TEST(test_laid_out_space_is_read)
 	assert_true(rig_logged_of(r, IO_READ) > 0);
 	assert_int_equal(inode_lay_out(f->inode, 4096), 0); /* never shortens */
 	assert_int_equal(inode_size(f->inode), MIB);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* What is in flight must land first: it would otherwise come back behind the truncation. */
@@ -126,8 +121,7 @@ RIG_TEST(test_truncation_waits_for_what_is_in_flight)
 	assert_int_equal(world_now(), 100 * NSEC_PER_MSEC);
 	assert_int_equal(store_size(inode_store(f->inode)), 0);
 	assert_false(store_any_written(inode_store(f->inode), 0, 16));
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Down to the last block: the smallest that can be cut off of a folio. */
@@ -148,8 +142,7 @@ RIG_TEST(test_one_dirty_block_is_cut_off)
 		assert_int_equal(file_fsync(f, false), 0);
 		assert_int_equal(r->logged, 1);
 		assert_int_equal(r->log[0].length, 8192 - sizes[i]);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 

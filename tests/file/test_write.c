@@ -22,8 +22,7 @@ RIG_TEST(test_1_mib_at_12_kib_makes_the_orders_of_the_reference)
 	rig_expect_bytes(f, 12 * KIB, MIB, 1);
 	rig_expect_bytes(f, 0, 12 * KIB, 0);
 	assert_int_equal(rig_logged_of(r, IO_READ), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_large_aligned_writes_make_2_mib_folios)
@@ -33,8 +32,7 @@ RIG_TEST(test_large_aligned_writes_make_2_mib_folios)
 
 	rig_write(f, 0, 5 * MIB, 1);
 	rig_expect_orders(f, 0, 9, 9, 8);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* ilog2: 12 KiB make an order 1 and what is left, 4 KiB, an order 0. */
@@ -49,8 +47,7 @@ RIG_TEST(test_the_order_is_the_floor_of_the_length)
 	rig_expect_orders(f, 16, 0, 0);
 	rig_write(f, 128 * KIB, 8 * KIB, 1);
 	rig_expect_orders(f, 32, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_appending_4_kib_makes_single_pages)
@@ -62,8 +59,7 @@ RIG_TEST(test_appending_4_kib_makes_single_pages)
 		rig_write(f, i * 4 * KIB, 4 * KIB, 1);
 	for (u64 i = 0; i < 64; i++)
 		assert_int_equal(rig_order(f, i), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_linux_6_1_makes_single_pages_always)
@@ -74,8 +70,7 @@ RIG_TEST(test_linux_6_1_makes_single_pages_always)
 	rig_write(f, 0, MIB, 1);
 	for (u64 i = 0; i < 256; i++)
 		assert_int_equal(rig_order(f, i), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_a_cap_bounds_the_orders)
@@ -90,8 +85,7 @@ RIG_TEST(test_a_cap_bounds_the_orders)
 		rig_write(f, 0, 4 * MIB, 1);
 		for (u64 page = 0; page < 1024; page += 1ull << cap)
 			assert_int_equal(rig_order(f, page), cap);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -109,8 +103,7 @@ RIG_TEST(test_cached_folios_are_used_as_they_are)
 	rig_expect_orders(f, 0, 4, 0, 0, 1, 2, 3, 5, 5, 5, 7);
 	rig_expect_bytes(f, 0, 4 * KIB, 1);
 	rig_expect_bytes(f, 4 * KIB, MIB - 4 * KIB, 2);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* --- reading before writing */
@@ -128,8 +121,7 @@ RIG_TEST(test_aligned_writes_read_nothing)
 	rig_expect_stored(f->inode, 8 * KIB, 4 * KIB, 2);
 	rig_expect_stored(f->inode, 12 * KIB, 116 * KIB, 1);
 	rig_expect_stored(f->inode, 128 * KIB, 100 * KIB, 2);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_an_unaligned_write_reads_its_block)
@@ -145,8 +137,7 @@ RIG_TEST(test_an_unaligned_write_reads_its_block)
 	rig_expect_bytes(f, 5100, 3092, 1);
 	rig_write(f, 6000, 10, 3); /* now it is valid */
 	assert_int_equal(r->logged, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* 5000..13000 in single pages: the edges of pages 1 and 3 are read, page 2 is not. */
@@ -162,8 +153,7 @@ RIG_TEST(test_both_edges_are_read_and_the_middle_is_not)
 	rig_expect_bytes(f, 0, 5000, 1);
 	rig_expect_bytes(f, 5000, 8000, 2);
 	rig_expect_bytes(f, 13000, 8000, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* With 512-byte blocks only those at the edges. */
@@ -186,8 +176,7 @@ RIG_TEST(test_small_blocks_read_less)
 	rig_expect_bytes(f, 5100, 8704 - 5100, 1);
 	rig_expect_bytes(f, 8704, 1024, 2);
 	rig_expect_bytes(f, 9728, 1000, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A maximal run of invalid blocks with an edge inside is read in one I/O (2.4). */
@@ -205,8 +194,7 @@ RIG_TEST(test_a_run_is_read_as_a_whole)
 	rig_expect_bytes(f, 0, 100, 1);
 	rig_expect_bytes(f, 100, 16000, 2);
 	rig_expect_bytes(f, 16100, 200, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_holes_and_the_end_of_the_file_are_zeros_without_io)
@@ -227,8 +215,7 @@ RIG_TEST(test_holes_and_the_end_of_the_file_are_zeros_without_io)
 	assert_int_equal(r->logged, 2);
 	rig_expect_io(r, 0, IO_WRITE, 4096, 4096);
 	rig_expect_io(r, 1, IO_WRITE, 98304, 4096);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* The block the file ends in is read before it is appended to. */
@@ -251,8 +238,7 @@ RIG_TEST(test_appending_to_a_partial_block)
 	rig_expect_bytes(f, 0, 750, 1);
 	rig_expect_bytes(f, 750, 350, 0);
 	rig_expect_bytes(f, 1100, 10, 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_an_edge_that_cannot_be_read)
@@ -273,8 +259,7 @@ RIG_TEST(test_an_edge_that_cannot_be_read)
 	engine_stats(r->e, &s);
 	assert_int_equal(s.debt, 1);
 	assert_int_equal(file_pwrite(f, buf, 100, 5000), 100);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* --- sizes and refusals */
@@ -297,8 +282,7 @@ RIG_TEST(test_what_is_refused)
 	assert_int_equal(inode_create(r->e, 0, 256, &inode), -EINVAL);
 	assert_int_equal(inode_create(r->e, 0, 8192, &inode), -EINVAL);
 	assert_int_equal(inode_create(r->e, 0, 3072, &inode), -EINVAL);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* The last byte there can be is accepted, and is written. */
@@ -315,8 +299,7 @@ RIG_TEST(test_the_last_byte)
 	engine_drop_caches(r->e);
 	assert_int_equal(file_pread(f, &back, 1, STORE_SIZE_MAX - 1), 1);
 	assert_int_equal(back, 7);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_nothing_to_write_and_reads_past_the_end)
@@ -333,8 +316,7 @@ RIG_TEST(test_nothing_to_write_and_reads_past_the_end)
 	assert_int_equal(file_pread(f, buf, 100, 50), 0);
 	assert_int_equal(file_pread(f, buf, 100, 5000), 0);
 	assert_int_equal(f->inode->m.pages, 1); /* reading past it caches nothing */
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Each write of such a file is on the device when it returns, and only what it wrote is waited
@@ -357,8 +339,7 @@ RIG_TEST(test_file_sync)
 	r->failures = 1;
 	assert_int_equal(file_pwrite(synced, "x", 1, 0), -EIO);
 	file_close(synced);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Who copies from a folio without its lock sees that it was written to. */
@@ -380,8 +361,7 @@ RIG_TEST(test_a_write_is_seen)
 		folio_unpin(&r->e->cache, folio);
 		assert_int_equal(file_fsync(f, false), 0); /* the next one meets a clean folio */
 	}
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 int main(void)

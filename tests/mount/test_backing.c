@@ -1,48 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a slow disk's bytes may lie, and that reads and writes are whole sectors of it. */
 #include "mount/backing.h"
+#include "tmpfs.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static char folder[] = "/dev/shm/sluice-backing-XXXXXX", path[64];
-
-static int set_up(void **state)
-{
-	struct statfs fs;
-
-	(void)state;
-	if (statfs("/dev/shm", &fs) || fs.f_type != TMPFS_MAGIC || !mkdtemp(folder))
-		return 0;
-	snprintf(path, sizeof(path), "%s/b", folder);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	unlink(path);
-	return path[0] ? rmdir(folder) : 0;
-}
-
-static void need_tmpfs(void)
-{
-	if (path[0])
-		return;
-	puts("# skip: no tmpfs to write in at /dev/shm");
-	skip();
-}
 
 static void opens(struct backing *b, u64 size)
 {
@@ -140,5 +103,5 @@ int main(void)
 		cmocka_unit_test(keeps_what_is_written),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -4,51 +4,14 @@
  * before the model gives it. That is a bound from below, which a slow machine cannot break.
  */
 #include "mount/slow_disk_service.h"
+#include "tmpfs.h"
 #include <errno.h>
 #include <jansson.h>
-#include <linux/magic.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/statfs.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #define THREADS  8
 #define REQUESTS 64 /* of each */
 #define BLOCK    4096
-
-static char folder[] = "/dev/shm/sluice-service-XXXXXX", path[64];
-
-static int set_up(void **state)
-{
-	struct statfs fs;
-
-	(void)state;
-	if (statfs("/dev/shm", &fs) || fs.f_type != TMPFS_MAGIC || !mkdtemp(folder))
-		return 0;
-	snprintf(path, sizeof(path), "%s/b", folder);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	unlink(path);
-	return path[0] ? rmdir(folder) : 0;
-}
-
-static void need_tmpfs(void)
-{
-	if (path[0])
-		return;
-	puts("# skip: no tmpfs to write in at /dev/shm");
-	skip();
-}
 
 static void begin(struct slow_disk_service *s, double iops, double bytes_per_s, u64 latency_ns)
 {
@@ -199,5 +162,5 @@ int main(void)
 		cmocka_unit_test(the_counters_are_json),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -70,8 +70,7 @@ RIG_TEST(test_count_follows_marked_folios)
 	after_ms(10);
 	assert_int_equal(rig_order(f, 0), -1);
 	assert_int_equal(cached(r), 16);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* -n when it is cancelled, in part too; folios count whole for Linux, by page for us. */
@@ -90,8 +89,7 @@ RIG_TEST(test_count_follows_truncation)
 	assert_int_equal(level(r, LEVEL_DROP), 0);
 	assert_int_equal(level(r, LEVEL_FOLIO_DROP), 0);
 	rig_audit(r);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A lookup without the flag clears the mark, of a dirty folio with its count (8.1, 8.4). */
@@ -123,8 +121,7 @@ RIG_TEST(test_lookups_of_others_unmark)
 	assert_int_equal(rig_order(f, 16), 2);
 	assert_int_equal(rig_order(f, 32), -1);
 	rig_audit(r);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A folio that was there before is not marked (8.1). */
@@ -139,8 +136,7 @@ RIG_TEST(test_cached_folios_are_not_marked)
 	after_ms(10);
 	assert_int_equal(rig_order(f, 0), 2);
 	assert_int_equal(rig_order(f, 4), -1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A write-out that fails leaves the mark, the count and the data (section 13, errors=keep). */
@@ -158,8 +154,7 @@ RIG_TEST(test_failure_keeps_the_mark)
 	rig_audit(r);
 	assert_int_equal(file_fsync(f, false), 0);
 	assert_int_equal(cached(r), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* --- inline (8.3) */
@@ -178,8 +173,7 @@ RIG_TEST(test_inline_sends_its_own_range)
 	assert_int_equal(r->logged, 1);
 	rig_expect_io(r, 0, IO_WRITE, 0, 64 * KIB);
 	assert_int_equal(rig_order(f, 0), -1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* What is dirty again in flight is left until it is old: 30 s and a wakeup. */
@@ -196,8 +190,7 @@ RIG_TEST(test_inline_leaves_what_is_in_flight)
 	assert_int_equal(level(r, LEVEL_DROP), 1);
 	after_ms(6000);
 	assert_int_equal(cached(r), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* --- kick (8.4) */
@@ -222,8 +215,7 @@ RIG_TEST(test_kick_writes_that_much_of_the_oldest)
 	assert_int_equal(level(r, LEVEL_DEBT), 1280 + 256 - 1024);
 	assert_true(rig_order(f, 0) >= 0);
 	rig_drop(old);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Many writes ask once; who asks while the flusher works is served after it. */
@@ -242,8 +234,7 @@ RIG_TEST(test_kicks_coalesce)
 	assert_int_equal(wb->dontcache.asked, 0);
 	assert_int_equal(level(r, LEVEL_DROP), 0);
 	assert_int_equal(cached(r), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Not for O_DSYNC, whose data is written already (8.4). */
@@ -255,8 +246,7 @@ RIG_TEST(test_dsync_kicks_nobody)
 	write_with(f, FILE_IO_DONTCACHE | FILE_IO_DSYNC, 0, 64 * KIB);
 	assert_int_equal(r->e->all.wb[0]->dontcache.asked, 0);
 	assert_int_equal(cached(r), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* --- own */
@@ -278,8 +268,7 @@ RIG_TEST(test_own_writes_marked_pages_in_file_order)
 		rig_expect_io(r, i, IO_WRITE, i * 128 * KIB + (i == 4 ? 64 * KIB : 0), 4096);
 	assert_int_equal(level(r, LEVEL_DEBT), 16);
 	assert_int_equal(cached(r), 16);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A MiB is enough to begin at once. */
@@ -292,8 +281,7 @@ RIG_TEST(test_own_begins_with_a_mib)
 	after_ms(2);
 	assert_int_equal(level(r, LEVEL_DROP), 0);
 	assert_int_equal(cached(r), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* What is dirty again in flight, or was held when it landed, goes in the next round. */
@@ -317,8 +305,7 @@ RIG_TEST(test_own_leaves_nothing_behind)
 	folio_unpin(&r->e->cache, held);
 	after_ms(40);
 	assert_int_equal(cached(r), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 static void write_stream(void *file)
@@ -349,8 +336,7 @@ RIG_TEST(test_own_backlog_is_bounded)
 	assert_in_range(world_now() - start, 550 * MS, 620 * MS);
 	after_ms(100);
 	assert_int_equal(cached(r), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A device that answers nothing holds nobody for ever. */
@@ -367,8 +353,7 @@ RIG_TEST(test_own_lets_go_when_nothing_lands)
 	assert_in_range(world_now() - start, 200 * MS, 300 * MS);
 	after_ms(200000);
 	assert_int_equal(cached(r), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Nor while what lands has failed: it stays, and no room comes of it. */
@@ -387,8 +372,7 @@ RIG_TEST(test_own_lets_go_when_all_fails)
 	assert_int_equal(file_fsync(f, false), 0);
 	after_ms(100);
 	assert_int_equal(cached(r), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* Files take turns of 4 MiB. */

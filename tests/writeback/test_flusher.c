@@ -8,21 +8,6 @@
 
 #define SEC NSEC_PER_SEC
 
-static struct engine_stats stats(struct rig *r)
-{
-	struct engine_stats s;
-
-	engine_stats(r->e, &s);
-	return s;
-}
-
-/* Dirties one page each, without bytes. */
-static void dirty(struct file *f, u64 page, u64 n)
-{
-	for (u64 i = 0; i < n; i++)
-		assert_int_equal(file_pwrite(f, NULL, 4096, (page + i) * 4096), 4096);
-}
-
 static struct rig *open_without_contents(const char *policy)
 {
 	struct rig *r = rig_new(policy, 64 * MIB);
@@ -61,13 +46,12 @@ RIG_TEST(test_a_page_is_written_when_it_is_30_s_old)
 
 	rig_start(r);
 	f = rig_file(rig_inode(r, 4096), 0);
-	dirty(f, 7, 1);
+	rig_dirty(f, 7, 1);
 	assert_int_equal(at_ms(r, 30751), 0);
 	assert_int_equal(at_ms(r, 30753), 1);
 	rig_expect_io(r, 0, IO_WRITE, 7 * 4096, 4096);
 	assert_int_equal(r->log[0].end_ns, 30752 * NSEC_PER_MSEC + 10000);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* The wakeups come 5 s after the first dirty inode: at 6.176, 11.296, ..., 31.776 s. */
@@ -80,9 +64,9 @@ RIG_TEST(test_wakeups_count_from_the_first_dirty_inode)
 	a = rig_file(rig_inode(r, 4096), 0);
 	b = rig_file(rig_inode(r, 4096), 0);
 	world_sleep_until(SEC);
-	dirty(a, 1, 1);
+	rig_dirty(a, 1, 1);
 	world_sleep_until(3 * SEC);
-	dirty(b, 2, 1); /* an earlier wakeup that is pending is kept */
+	rig_dirty(b, 2, 1); /* an earlier wakeup that is pending is kept */
 	assert_int_equal(at_ms(r, 31775), 0);
 	assert_int_equal(at_ms(r, 36895), 1);
 	assert_int_equal(r->log[0].offset, 4096);
@@ -104,18 +88,17 @@ RIG_TEST(test_writing_again_does_not_refresh_the_age)
 	f = rig_file(rig_inode(r, 4096), 0);
 	for (u64 s = 0; s < 30; s++) {
 		world_sleep_until(s * SEC);
-		dirty(f, s % 3, 1);
+		rig_dirty(f, s % 3, 1);
 	}
 	assert_int_equal(r->logged, 0);
 	assert_int_equal(at_ms(r, 30753), 1);
 	rig_expect_io(r, 0, IO_WRITE, 0, 3 * 4096);
 	/* clean: the next write starts a new life, of 30 s from the wakeup it arms */
 	world_sleep_until(32 * SEC);
-	dirty(f, 0, 1);
+	rig_dirty(f, 0, 1);
 	assert_int_equal(at_ms(r, 62751), 1);
 	assert_int_equal(at_ms(r, 62753), 2);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_expiry_and_interval_can_be_set)
@@ -127,12 +110,11 @@ RIG_TEST(test_expiry_and_interval_can_be_set)
 	r->config.vm.dirty_expire_centisecs = 250;
 	rig_start(r);
 	f = rig_file(rig_inode(r, 4096), 0);
-	dirty(f, 0, 1);
+	rig_dirty(f, 0, 1);
 	/* 250 ticks, rounded up to a multiple of 8: at 1.024, 2.048 and 3.072 s */
 	assert_int_equal(at_ms(r, 3071), 0);
 	assert_int_equal(at_ms(r, 3073), 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_interval_0_is_never)
@@ -143,10 +125,9 @@ RIG_TEST(test_interval_0_is_never)
 	r->config.vm.dirty_writeback_centisecs = 0;
 	rig_start(r);
 	f = rig_file(rig_inode(r, 4096), 0);
-	dirty(f, 0, 100);
+	rig_dirty(f, 0, 100);
 	assert_int_equal(at_ms(r, 3600 * 1000), 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /*
@@ -176,17 +157,16 @@ RIG_TEST(test_the_budget_of_periodic_work)
 			assert_int_equal(mapping_add(&f->inode->m, folio, i * 64), 0);
 			folio_set_uptodate(folio, i * 64, 64);
 			put_locked(f->inode->m.cache, folio);
-			dirty(f, i * 64 + 5, 1);
+			rig_dirty(f, i * 64 + 5, 1);
 		}
-		assert_int_equal(stats(r).dirty, by_page ? 100 : 6400);
+		assert_int_equal(rig_stats(r).dirty, by_page ? 100 : 6400);
 		assert_int_equal(at_ms(r, start + 29999), 0);
 		assert_int_equal(at_ms(r, start + 34999), by_page ? 16 : 100);
 		assert_int_equal(at_ms(r, start + 39999), by_page ? 32 : 100);
 		assert_int_equal(at_ms(r, start + 44999), by_page ? 48 : 100);
 		for (u32 i = 0; i < r->logged; i++) /* and it goes on where it stopped */
 			rig_expect_io(r, i, IO_WRITE, (i * 64 + 5) * 4096, 4096);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -213,13 +193,12 @@ RIG_TEST(test_when_background_begins_on_an_idle_device)
 
 		rig_start(r);
 		f = rig_file(rig_inode(r, 4096), 0);
-		assert_int_equal(stats(r).background_thresh, 1636);
-		assert_int_equal(stats(r).thresh, 3276);
-		dirty(f, 0, cases[i].pages);
+		assert_int_equal(rig_stats(r).background_thresh, 1636);
+		assert_int_equal(rig_stats(r).thresh, 3276);
+		rig_dirty(f, 0, cases[i].pages);
 		assert_int_equal(at_ms(r, start + 4999), 0);
 		assert_int_equal(at_ms(r, start + 5257), cases[i].at_5_s);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -237,22 +216,21 @@ RIG_TEST(test_background_stops_below_its_limit_and_remembers_where)
 	rig_start(r);
 	give_share(r);
 	f = rig_file(rig_inode(r, 4096), 0);
-	dirty(f, 0, 2000); /* somewhere above 1636 a look wakes it */
+	rig_dirty(f, 0, 2000); /* somewhere above 1636 a look wakes it */
 	world_sleep_until(world_now() + NSEC_PER_SEC);
-	assert_int_equal(stats(r).dirty, 2000 - 1024);
+	assert_int_equal(rig_stats(r).dirty, 2000 - 1024);
 	assert_int_equal(f->inode->m.write_cursor, 1024);
 	assert_int_equal(r->logged, 4); /* of 256 segments */
 	rig_expect_io(r, 3, IO_WRITE, 768 * 4096, 256 * 4096);
 	/* 900 more at the beginning, and it is over again */
-	dirty(f, 0, 900);
+	rig_dirty(f, 0, 900);
 	world_sleep_until(world_now() + NSEC_PER_SEC);
 	assert_int_equal(r->log[4].offset, 1024 * 4096);
 	assert_int_equal(f->inode->m.write_cursor, 0); /* the end, without wrapping */
-	assert_int_equal(stats(r).dirty, 900);
+	assert_int_equal(rig_stats(r).dirty, 900);
 	for (u32 i = 4; i < r->logged; i++)
 		assert_true(r->log[i].offset >= 1024 * 4096);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* No 30 s age is needed above the limit, and below it nothing happens before. */
@@ -267,12 +245,11 @@ RIG_TEST(test_below_background_nothing_is_written_early)
 	give_share(r);
 	f = rig_file(rig_inode(r, 4096), 0);
 	start = world_now() / NSEC_PER_MSEC;
-	dirty(f, 0, 1600);
+	rig_dirty(f, 0, 1600);
 	assert_int_equal(at_ms(r, start + 29900), 0);
 	assert_true(at_ms(r, start + 36000) > 0);
-	assert_int_equal(stats(r).dirty, 0);
-	rig_drop(f);
-	rig_close(r);
+	assert_int_equal(rig_stats(r).dirty, 0);
+	rig_end(r, f);
 }
 
 /*
@@ -295,11 +272,11 @@ RIG_TEST(test_expired_files_take_turns)
 	give_share(r);
 	for (u64 i = 0; i < 3; i++) {
 		f[i] = rig_file(rig_inode(r, 4096), 0);
-		dirty(f[i], i * base, 5000);
+		rig_dirty(f[i], i * base, 5000);
 	}
 	assert_int_equal(at_ms(r, 29999), 0);
 	world_sleep_until(60 * SEC);
-	assert_int_equal(stats(r).dirty, 0);
+	assert_int_equal(rig_stats(r).dirty, 0);
 	for (u32 i = 0; i < r->logged; i++) {
 		u64 file = r->log[i].offset / (base * 4096);
 
@@ -346,10 +323,10 @@ RIG_TEST(test_requeue)
 	b = rig_inode(r, 4096);
 	fa = rig_file(a, 0);
 	fb = rig_file(b, 0);
-	dirty(fa, 0, 1);
+	rig_dirty(fa, 0, 1);
 	when_a = world_jiffies();
 	world_sleep_until(SEC);
-	dirty(fb, 0, 1);
+	rig_dirty(fb, 0, 1);
 	when_b = world_jiffies();
 	world_sleep_until(2 * SEC);
 	spin_lock(&wb->list_lock);
@@ -417,7 +394,7 @@ static void write_constantly(void *arg)
 	struct constant_writer *w = arg;
 
 	for (u64 i = 0; world_now() < w->until_ns; i++) {
-		dirty(w->f, i * 37 % 1000 * 2, 1);
+		rig_dirty(w->f, i * 37 % 1000 * 2, 1);
 		world_sleep_until(world_now() + NSEC_PER_MSEC / 2);
 	}
 }
@@ -439,7 +416,7 @@ RIG_TEST(test_sync_ends_under_a_constant_writer)
 		w = (struct constant_writer){ rig_file(rig_inode(r, 4096), 0),
 					      world_now() + 10 * SEC };
 		for (u64 i = 0; i < 200; i++)
-			dirty(w.f, i * 2, 1);
+			rig_dirty(w.f, i * 2, 1);
 		task = world_spawn("writer", write_constantly, &w);
 		began = world_now();
 		if (whole)
@@ -477,12 +454,11 @@ RIG_TEST(test_runs_join_across_folios)
 	assert_int_equal(fsync_ios(r, f), 1);
 	rig_expect_io(r, 0, IO_WRITE, 12 * KIB, MIB);
 	/* the end of one folio (pages 64..127) and the beginning of the next */
-	dirty(f, 126, 2);
-	dirty(f, 128, 3);
+	rig_dirty(f, 126, 2);
+	rig_dirty(f, 128, 3);
 	assert_int_equal(fsync_ios(r, f), 1);
 	rig_expect_io(r, 0, IO_WRITE, 126 * 4096, 5 * 4096);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_separate_runs_are_separate_ios)
@@ -495,12 +471,11 @@ RIG_TEST(test_separate_runs_are_separate_ios)
 	assert_int_equal(file_pwrite(f, NULL, 256 * KIB, 0), 256 * KIB);
 	fsync_ios(r, f);
 	for (u64 i = 0; i < 10; i++)
-		dirty(f, i * 6, 1 + i % 3);
+		rig_dirty(f, i * 6, 1 + i % 3);
 	assert_int_equal(fsync_ios(r, f), 10);
 	for (u32 i = 0; i < 10; i++)
 		rig_expect_io(r, i, IO_WRITE, i * 6 * 4096, (1 + i % 3) * 4096);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* A segment a folio piece, 256 of them to an I/O. */
@@ -511,12 +486,11 @@ RIG_TEST(test_256_segments_to_an_io)
 
 	rig_start(r);
 	f = rig_file(rig_inode(r, 4096), 0);
-	dirty(f, 0, 300);
+	rig_dirty(f, 0, 300);
 	assert_int_equal(fsync_ios(r, f), 2);
 	rig_expect_io(r, 0, IO_WRITE, 0, 256 * 4096);
 	rig_expect_io(r, 1, IO_WRITE, 256 * 4096, 44 * 4096);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* 6.1 writes every valid block of a dirty folio, later versions the dirty ones. */
@@ -541,11 +515,10 @@ RIG_TEST(test_what_of_a_dirty_folio_is_written)
 			assert_int_equal(file_pread(f, NULL, MIB, at), MIB);
 		world_sleep_until(world_now() + SEC); /* readahead has landed */
 		assert_int_equal(rig_order(f, 192), 6);
-		dirty(f, 200, 1);
+		rig_dirty(f, 200, 1);
 		assert_int_equal(fsync_ios(r, f), 1);
 		rig_expect_io(r, 0, IO_WRITE, cases[i].offset, cases[i].length);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -563,15 +536,14 @@ RIG_TEST(test_the_end_of_a_burst_is_counted)
 	bw = &r->e->all.wb[0]->bw;
 	f = rig_file(rig_inode(r, 4096), 0);
 	world_sleep_until(2 * SEC);
-	dirty(f, 0, 1000);
+	rig_dirty(f, 0, 1000);
 	assert_int_equal(file_fsync(f, false), 0); /* lands at 3 s */
 	assert_int_equal(bw->write_bw, BANDWIDTH_INIT);
 	world_sleep_until(3210 * NSEC_PER_MSEC);
 	/* 1000 pages in 1.204 s (a timer of 50 ticks takes 51) of a window of 1024 ticks:
 	 * (1000*250 + 25600*723)/1024 */
 	assert_int_equal(bw->write_bw, 18319);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 int main(void)

@@ -17,12 +17,6 @@ static struct rig *open_on(enum fs_kind fs, const char *policy)
 	return r;
 }
 
-static void dirty(struct file *f, u64 page, u64 n)
-{
-	for (u64 i = 0; i < n; i++)
-		assert_int_equal(file_pwrite(f, NULL, 4096, (page + i) * 4096), 4096);
-}
-
 static u64 flushes(struct rig *r)
 {
 	struct device_stats s;
@@ -98,7 +92,7 @@ RIG_TEST(test_what_a_sync_writes)
 		u32 from;
 
 		assert_int_equal(inode_lay_out(f->inode, MIB), 0);
-		dirty(f, 3, 1);
+		rig_dirty(f, 3, 1);
 		before = flushes(r);
 		assert_int_equal(file_fsync(f, true), 0); /* data only: nothing but that */
 		EXPECT_WRITES(r, 0, 4096);
@@ -111,14 +105,13 @@ RIG_TEST(test_what_a_sync_writes)
 		from = r->logged;
 		assert_int_equal(file_fsync(f, false), 0); /* nothing has changed since */
 		assert_int_equal(r->logged, from);
-		dirty(f, 256, 1); /* the file grows: its data needs the size */
+		rig_dirty(f, 256, 1); /* the file grows: its data needs the size */
 		before = flushes(r);
 		assert_int_equal(file_fsync(f, true), 0);
 		assert_int_equal(r->log[from].length, 4096);
 		expect_writes(r, from + 1, cases[i].log, cases[i].writes);
 		assert_int_equal(flushes(r) - before, cases[i].flushes);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -134,9 +127,9 @@ RIG_TEST(test_ext4_commits_after_5_s)
 	}
 	world_sleep_until(1000 * MS);
 	for (unsigned i = 0; i < 16; i++)
-		dirty(f[i], 0, 1);
+		rig_dirty(f[i], 0, 1);
 	world_sleep_until(5900 * MS);
-	dirty(f[0], 0, 1); /* no new transaction */
+	rig_dirty(f[0], 0, 1); /* no new transaction */
 	assert_int_equal(r->logged, 0);
 	world_sleep_until(6001 * MS);
 	EXPECT_WRITES(r, 0, 3 * 4096, 4096);
@@ -144,7 +137,7 @@ RIG_TEST(test_ext4_commits_after_5_s)
 	assert_int_equal(flushes(r), 2);
 	world_sleep_until(20000 * MS); /* nothing has changed since */
 	assert_int_equal(r->logged, 2);
-	dirty(f[7], 0, 1);
+	rig_dirty(f[7], 0, 1);
 	world_sleep_until(25001 * MS);
 	EXPECT_WRITES(r, 2, 2 * 4096, 4096);
 	assert_int_equal(r->log[2].offset, 4 * 4096); /* the log goes on where it was */
@@ -162,7 +155,7 @@ static void sync_main(void *arg)
 {
 	struct syncer *s = arg;
 
-	dirty(s->f, 0, 1);
+	rig_dirty(s->f, 0, 1);
 	assert_int_equal(file_fsync(s->f, false), 0);
 }
 
@@ -190,6 +183,74 @@ RIG_TEST(test_commits_are_shared)
 	rig_close(r);
 }
 
+/* What changes during a commit is in the next one. */
+RIG_TEST(test_a_commit_takes_in_nothing_new)
+{
+	struct rig *r = rig_new("linux-6.18", 64 * MIB);
+	struct syncer s;
+	struct file *other;
+	u32 logs = 0;
+
+	r->config.fs = FS_XFS;
+	r->config.contents = false;
+	r->device_config.bytes_per_s = 102400; /* a record takes 10 ms */
+	rig_start(r);
+	s.f = rig_file(rig_inode(r, 4096), 0);
+	other = rig_file(rig_inode(r, 4096), 0);
+	assert_int_equal(inode_lay_out(s.f->inode, MIB), 0);
+	assert_int_equal(inode_lay_out(other->inode, MIB), 0);
+	s.task = world_spawn("syncer", sync_main, &s);
+	while (!r->logged) /* its data is there: the commit begins */
+		world_sleep_until(world_now() + MS);
+	world_sleep_until(world_now() + MS);
+	dirty(other, 0, 1);
+	world_join(s.task);
+	EXPECT_WRITES(r, 0, 4096, 1024);
+	assert_int_equal(file_fsync(other, false), 0);
+	for (u32 i = 2; i < r->logged; i++)
+		logs += r->log[i].length == 1024;
+	assert_int_equal(logs, 1);
+	rig_drop(s.f);
+	rig_drop(other);
+	rig_close(r);
+}
+
+struct log_watch {
+	struct store *file;
+	u64 end, rounds;
+};
+
+static int watch_log(void *ctx, const struct io *io)
+{
+	struct log_watch *w = ctx;
+
+	if (io->op != IO_WRITE || io->store == w->file)
+		return 0;
+	assert_true(io->offset_bytes + io->length_bytes <= 64 * MIB);
+	assert_true(io->offset_bytes == w->end || io->offset_bytes == 0);
+	w->rounds += io->offset_bytes == 0;
+	w->end = io->offset_bytes + io->length_bytes;
+	return 0;
+}
+
+/* The log has 64 MiB, and then begins anew. */
+RIG_TEST(test_the_log_goes_round)
+{
+	struct rig *r = open_on(FS_EXT4, "linux-6.18");
+	struct file *f = rig_file(rig_inode(r, 4096), 0);
+	struct log_watch watch = { .file = inode_store(f->inode) };
+
+	assert_int_equal(inode_lay_out(f->inode, MIB), 0);
+	device_set_fault(r->d, watch_log, &watch);
+	for (u32 i = 0; i < 64 * MIB / (3 * 4096) + 10; i++) {
+		dirty(f, 0, 1);
+		assert_int_equal(file_fsync(f, false), 0);
+	}
+	assert_int_equal(watch.rounds, 2);
+	rig_drop(f);
+	rig_close(r);
+}
+
 /*
  * A pass that begins in the middle: that of ext4 wraps and uses its slice up, that of XFS ends
  * with the file, and its next one begins at the start.
@@ -203,7 +264,7 @@ RIG_TEST(test_where_a_pass_goes_on)
 		struct pass pass = { .cyclic = true, .background = true, .budget = 150 };
 
 		assert_int_equal(inode_lay_out(f->inode, 4 * MIB), 0);
-		dirty(f, 0, 300);
+		rig_dirty(f, 0, 300);
 		f->inode->m.write_cursor = 200;
 		inode_write_pages(f->inode, &pass, runs);
 		assert_int_equal(pass.budget, wraps ? 0 : 50);
@@ -217,8 +278,7 @@ RIG_TEST(test_where_a_pass_goes_on)
 			assert_int_equal(r->log[1].length, 50 * 4096);
 		}
 		free(runs);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -245,7 +305,7 @@ RIG_TEST(test_readers_and_writers)
 		struct task *task;
 
 		assert_int_equal(inode_lay_out(reader.f->inode, MIB), 0);
-		dirty(reader.f, 0, 1);
+		rig_dirty(reader.f, 0, 1);
 		rwsem_lock(&reader.f->inode->lock);
 		task = world_spawn("reader", read_main, &reader);
 		world_sleep_until(start + 100 * MS);
@@ -265,6 +325,8 @@ int main(void)
 		cmocka_unit_test(test_what_a_sync_writes),
 		cmocka_unit_test(test_ext4_commits_after_5_s),
 		cmocka_unit_test(test_commits_are_shared),
+		cmocka_unit_test(test_a_commit_takes_in_nothing_new),
+		cmocka_unit_test(test_the_log_goes_round),
 		cmocka_unit_test(test_where_a_pass_goes_on),
 		cmocka_unit_test(test_readers_and_writers),
 	};

@@ -11,21 +11,6 @@
 #define THRESH   3276
 #define TASK_MAX 600
 
-static struct engine_stats stats(struct rig *r)
-{
-	struct engine_stats s;
-
-	engine_stats(r->e, &s);
-	return s;
-}
-
-/* 4 KiB writes, to be called within the task that is to be throttled. */
-static void dirty(struct file *f, u64 page, u64 n)
-{
-	for (u64 i = 0; i < n; i++)
-		assert_int_equal(file_pwrite(f, NULL, 4096, (page + i) * 4096), 4096);
-}
-
 /* A device that as good as stands still: a page takes 4 s. */
 static struct rig *open_stopped(const char *policy)
 {
@@ -43,16 +28,15 @@ RIG_TEST(test_nobody_is_looked_at_below_the_free_running_ceiling)
 
 	rig_start(r);
 	f = rig_file(rig_inode(r, 4096), 0);
-	dirty(f, 0, FREERUN);
+	rig_dirty(f, 0, FREERUN);
 	assert_int_equal(world_now(), 0);
-	assert_int_equal(stats(r).throttle_calls, 0);
-	assert_int_equal(stats(r).throttle_sleeps, 0);
+	assert_int_equal(rig_stats(r).throttle_calls, 0);
+	assert_int_equal(rig_stats(r).throttle_sleeps, 0);
 	/* here one looks every 2^(ilog2(3276 - 2456)/2) = 16 pages (5.2, step 3) */
 	assert_true(*world_local(1) - 1 >= 16 && *world_local(1) - 1 <= 32);
-	dirty(f, FREERUN, 33);
-	assert_true(stats(r).throttle_calls > 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_dirty(f, FREERUN, 33);
+	assert_true(rig_stats(r).throttle_calls > 0);
+	rig_end(r, f);
 }
 
 /* Dirty and in flight count together: the flusher at work makes no room by starting I/O. */
@@ -63,14 +47,13 @@ RIG_TEST(test_flight_counts)
 
 	rig_start(r);
 	f = rig_file(rig_inode(r, 4096), 0);
-	dirty(f, 0, 2000);
+	rig_dirty(f, 0, 2000);
 	assert_int_equal(file_advise(f, 0, 2000 * 4096, FILE_ADV_DONTNEED), 0);
-	assert_int_equal(stats(r).dirty, 0);
-	assert_int_equal(stats(r).writeback, 2000);
-	dirty(f, 2000, FREERUN - 2000 + 33);
-	assert_true(stats(r).throttle_calls > 0);
-	rig_drop(f);
-	rig_close(r);
+	assert_int_equal(rig_stats(r).dirty, 0);
+	assert_int_equal(rig_stats(r).writeback, 2000);
+	rig_dirty(f, 2000, FREERUN - 2000 + 33);
+	assert_true(rig_stats(r).throttle_calls > 0);
+	rig_end(r, f);
 }
 
 /* A write to what is dirty already costs nothing, however far above the limits (3.1). */
@@ -82,16 +65,15 @@ RIG_TEST(test_rewriting_dirty_pages_is_free)
 
 	rig_start(r);
 	f = rig_file(rig_inode(r, 4096), 0);
-	dirty(f, 0, FREERUN + 100);
-	dirty(f, FREERUN + 99, 1);
+	rig_dirty(f, 0, FREERUN + 100);
+	rig_dirty(f, FREERUN + 99, 1);
 	began = world_now();
-	calls = stats(r).throttle_calls;
+	calls = rig_stats(r).throttle_calls;
 	for (unsigned i = 0; i < 1000; i++) /* the last ones: not even in flight */
-		dirty(f, FREERUN + 60 + i % 40, 1);
+		rig_dirty(f, FREERUN + 60 + i % 40, 1);
 	assert_int_equal(world_now(), began);
-	assert_int_equal(stats(r).throttle_calls, calls);
-	rig_drop(f);
-	rig_close(r);
+	assert_int_equal(rig_stats(r).throttle_calls, calls);
+	rig_end(r, f);
 }
 
 /* No sleep is planned for more than 200 ms; the timer wheel adds at most a tick to 50. */
@@ -110,7 +92,7 @@ static void hurry(void *arg)
 	while (world_now() < h->until_ns) {
 		u64 began = world_now();
 
-		dirty(h->f, h->first + h->writes++, 1);
+		rig_dirty(h->f, h->first + h->writes++, 1);
 		h->longest_ns = max_u64(h->longest_ns, world_now() - began);
 	}
 	engine_task_exit(h->r->e);
@@ -145,7 +127,7 @@ RIG_TEST(test_a_step_sleeps_200_ms_at_most)
 		rig_start(r);
 		f = rig_file(rig_inode(r, 4096), 0);
 		hurry_all(r, f, h, 4, 8 * SEC);
-		s = stats(r);
+		s = rig_stats(r);
 		assert_true(s.throttle_sleeps > 100);
 		assert_true(s.throttle_sleep_ns / s.throttle_sleeps <= 200 * NSEC_PER_MSEC);
 		for (unsigned i = 0; i < 4; i++) {
@@ -156,8 +138,7 @@ RIG_TEST(test_a_step_sleeps_200_ms_at_most)
 		assert_true(s.dirty_max <= THRESH);
 		assert_true(writes > 4 * THRESH);
 		r->logged = 0;
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -183,9 +164,9 @@ RIG_TEST(test_a_stopped_device_holds_writers_below_the_limit)
 			h[i].task = world_spawn("hurried", hurry, &h[i]);
 		}
 		world_sleep_until(world_now() + 60 * SEC);
-		after_60_s = stats(r).dirty + stats(r).writeback;
+		after_60_s = rig_stats(r).dirty + rig_stats(r).writeback;
 		world_sleep_until(world_now() + 59 * SEC);
-		pages = stats(r).dirty + stats(r).writeback;
+		pages = rig_stats(r).dirty + rig_stats(r).writeback;
 		/* a task adds what it may dirty unseen, 16 pages near the ceiling */
 		assert_true(pages <= THRESH + 8 * 16);
 		assert_true(pages >= FREERUN);
@@ -193,8 +174,7 @@ RIG_TEST(test_a_stopped_device_holds_writers_below_the_limit)
 			    64); /* and the last 59 s brought next to nothing */
 		for (unsigned i = 0; i < 8; i++)
 			world_join(h[i].task);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -215,10 +195,9 @@ RIG_TEST(test_a_fast_device_never_throttles)
 			assert_int_equal(file_pwrite(f, NULL, MIB, i * MIB), MIB);
 			world_sleep_until(start + (i + 1) * 10 * NSEC_PER_MSEC);
 		}
-		assert_int_equal(stats(r).throttle_sleeps, 0);
-		assert_true(stats(r).dirty_max < FREERUN);
-		rig_drop(f);
-		rig_close(r);
+		assert_int_equal(rig_stats(r).throttle_sleeps, 0);
+		assert_true(rig_stats(r).dirty_max < FREERUN);
+		rig_end(r, f);
 	}
 }
 
@@ -227,6 +206,46 @@ RIG_TEST(test_a_fast_device_never_throttles)
  * (1 GiB) is a hundredth of what is free below the limit: W = (52416 - d)/100. Writers run free
  * up to three quarters of it (5.7): d = 0.75 * (52416 - d)/100, 390 pages.
  */
+/* How long the second of 2 GiB takes, by 1 MiB; the longest of its writes in *longest. */
+static u64 stream_ns(const char *policy, u64 bytes_per_s, u64 *longest)
+{
+	struct rig *r = rig_new(policy, 256 * MIB);
+	u64 start = world_now(), took;
+	struct file *f;
+
+	r->config.contents = false;
+	r->device_config.bytes_per_s = (double)bytes_per_s;
+	r->device_config.iops = 1e6;
+	rig_start(r);
+	f = rig_file(rig_inode(r, 4096), 0);
+	*longest = 0;
+	for (u64 i = 0; i < 2048; i++) {
+		u64 before = world_now();
+
+		assert_int_equal(file_pwrite(f, NULL, MIB, i * MIB), MIB);
+		*longest = i < 1024 ? 0 : max_u64(*longest, world_now() - before);
+		start = i < 1024 ? world_now() : start;
+	}
+	took = world_now() - start;
+	rig_drop(f);
+	rig_close(r);
+	return took;
+}
+
+/*
+ * What lies between free running and the limit of so small a cache, 13 MiB, is drained in 3 ms, by
+ * pauses of whole jiffies the device is idle half of the time.
+ */
+RIG_TEST(test_a_device_does_not_run_dry_while_its_writer_sleeps)
+{
+	u64 longest, took = stream_ns("sluice", 4096 * MIB, &longest);
+
+	assert_in_range(took, SEC / 4 - 10 * NSEC_PER_MSEC, SEC / 4 + 10 * NSEC_PER_MSEC);
+	assert_true(longest <= 2 * NSEC_PER_MSEC);
+	took = stream_ns("linux-7.4", 4096 * MIB, &longest);
+	assert_true(took > SEC / 2);
+}
+
 RIG_TEST(test_a_strict_device_throttles_at_three_quarters_of_its_part)
 {
 	struct rig *r = open_stopped("linux-7.4");
@@ -236,21 +255,20 @@ RIG_TEST(test_a_strict_device_throttles_at_three_quarters_of_its_part)
 	r->strict_limit = true;
 	rig_start(r);
 	f = rig_file(rig_inode(r, 4096), 0);
-	assert_int_equal(stats(r).thresh, 52416);
-	dirty(f, 0, 389);
-	assert_int_equal(stats(r).throttle_calls, 0);
-	dirty(f, 389, 33);
-	assert_true(stats(r).throttle_calls > 0);
+	assert_int_equal(rig_stats(r).thresh, 52416);
+	rig_dirty(f, 0, 389);
+	assert_int_equal(rig_stats(r).throttle_calls, 0);
+	rig_dirty(f, 389, 33);
+	assert_true(rig_stats(r).throttle_calls > 0);
 	/* the hard limit, W itself: 519 */
 	{
 		struct hurried h[4];
 
 		r->e->all.policy.write_lock = WRITE_LOCK_FOLIO;
 		hurry_all(r, f, h, 4, 3 * SEC); /* the first page lands at 4 s */
-		assert_true(stats(r).dirty + stats(r).writeback <= 519 + 4 * 8);
+		assert_true(rig_stats(r).dirty + rig_stats(r).writeback <= 519 + 4 * 8);
 	}
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* What /sys/class/bdi would say to it (4.8). The limit is 52,416 pages. */
@@ -301,11 +319,10 @@ static void look_for_work(bool per_cpu, u64 pages, bool found)
 	rig_start(r);
 	f = rig_file(rig_inode(r, 4096), 0);
 	/* its part of the background limit is 0, so any dirty page is work */
-	assert_int_equal(wb_threshold(r->e->all.wb[0], stats(r).background_thresh, 0), 0);
-	dirty(f, 0, pages);
+	assert_int_equal(wb_threshold(r->e->all.wb[0], rig_stats(r).background_thresh, 0), 0);
+	rig_dirty(f, 0, pages);
 	assert_int_equal(wb_over_background(r->e->all.wb[0]), found);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_a_flusher_may_not_see_a_cpus_last_pages)
@@ -325,10 +342,9 @@ RIG_TEST(test_a_device_that_is_not_strict)
 	r->config.memory_bytes = 1024 * MIB;
 	rig_start(r);
 	f = rig_file(rig_inode(r, 4096), 0);
-	dirty(f, 0, 5000);
-	assert_int_equal(stats(r).throttle_calls, 0);
-	rig_drop(f);
-	rig_close(r);
+	rig_dirty(f, 0, 5000);
+	assert_int_equal(rig_stats(r).throttle_calls, 0);
+	rig_end(r, f);
 }
 
 struct small {
@@ -344,7 +360,7 @@ static void write_little(void *arg)
 {
 	struct small *s = arg;
 
-	dirty(s->f, s->first, s->pages);
+	rig_dirty(s->f, s->first, s->pages);
 	if (s->end)
 		completion_wait(s->end);
 	if (s->exits)
@@ -377,14 +393,13 @@ RIG_TEST(test_many_small_dirtiers_are_seen_by_their_cpu)
 		}
 		world_sleep_until(world_now() + 20 * SEC);
 		if (blind)
-			assert_int_equal(stats(r).throttle_calls, 0);
+			assert_int_equal(rig_stats(r).throttle_calls, 0);
 		else
-			assert_true(stats(r).throttle_calls > (4200 - FREERUN) / 25 / 2);
+			assert_true(rig_stats(r).throttle_calls > (4200 - FREERUN) / 25 / 2);
 		completion_done(&end);
 		for (unsigned i = 0; i < TASK_MAX; i++)
 			world_join(s[i].task);
-		rig_drop(f);
-		rig_close(r);
+		rig_end(r, f);
 	}
 }
 
@@ -413,16 +428,15 @@ RIG_TEST(test_leaked_dirtying_is_paid_by_others)
 	atomic_store(&r->e->all.cpu[cpu].leaked, 0);
 	atomic_store(&r->e->all.cpu[world_cpu()].leaked, 20);
 	assert_int_equal(*world_local(0), 0);
-	dirty(f, 0, 1); /* looks before it dirties: 20 taken over, then 1 of its own */
+	rig_dirty(f, 0, 1); /* looks before it dirties: 20 taken over, then 1 of its own */
 	assert_int_equal(*world_local(0), 21);
 	assert_int_equal(atomic_load(&r->e->all.cpu[world_cpu()].leaked), 0);
 	/* no more than up to the interval of 32 */
 	atomic_store(&r->e->all.cpu[world_cpu()].leaked, 100);
-	dirty(f, 1, 1); /* takes 11, is at 32, looks, is free and owes nothing; then 1 */
+	rig_dirty(f, 1, 1); /* takes 11, is at 32, looks, is free and owes nothing; then 1 */
 	assert_int_equal(atomic_load(&r->e->all.cpu[world_cpu()].leaked), 89);
 	assert_int_equal(*world_local(0), 1);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_nowait_refuses_to_sleep)
@@ -436,15 +450,14 @@ RIG_TEST(test_nowait_refuses_to_sleep)
 	inode = rig_inode(r, 4096);
 	f = rig_file(inode, 0);
 	assert_int_equal(throttle_poll(inode, true), 0);
-	dirty(f, 0, THRESH - 200);
+	rig_dirty(f, 0, THRESH - 200);
 	began = world_now();
 	throttle_charge(&r->e->all, 5000); /* as if it had dirtied as much unseen */
 	assert_int_equal(throttle_poll(inode, true), -EAGAIN);
 	assert_int_equal(world_now(), began);
 	assert_int_equal(throttle_poll(inode, false), 0);
 	assert_true(world_now() > began);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /* What each accounting charges for 4 KiB in a clean folio of 256 KiB. */
@@ -470,19 +483,18 @@ RIG_TEST(test_what_is_charged)
 		assert_int_equal(file_pwrite(f, NULL, 256 * KIB, 0), 256 * KIB);
 		assert_int_equal(file_fsync(f, false), 0);
 		*world_local(0) = 0;
-		dirty(f, 5, 1);
-		assert_int_equal(stats(r).charged, 64 + cases[i].charged);
-		assert_int_equal(stats(r).dirty, cases[i].dirty);
-		assert_int_equal(stats(r).pinned, 64);
+		rig_dirty(f, 5, 1);
+		assert_int_equal(rig_stats(r).charged, 64 + cases[i].charged);
+		assert_int_equal(rig_stats(r).dirty, cases[i].dirty);
+		assert_int_equal(rig_stats(r).pinned, 64);
 		assert_int_equal(*world_local(0), cases[i].limiter);
-		dirty(f, 6, 1); /* into the dirty folio */
-		assert_int_equal(stats(r).dirty, i ? 2 : 64);
+		rig_dirty(f, 6, 1); /* into the dirty folio */
+		assert_int_equal(rig_stats(r).dirty, i ? 2 : 64);
 		/* 64 were enough for a look, which found it free and owing nothing */
 		assert_int_equal(*world_local(0), i == 2 ? 2 : 0);
 		assert_int_equal(file_advise(f, 0, 0, FILE_ADV_DONTNEED), 0);
-		assert_int_equal(stats(r).writeback, i == 2 ? 2 : cases[i].flight);
-		rig_drop(f);
-		rig_close(r);
+		assert_int_equal(rig_stats(r).writeback, i == 2 ? 2 : cases[i].flight);
+		rig_end(r, f);
 	}
 }
 
@@ -495,6 +507,7 @@ int main(void)
 		cmocka_unit_test(test_a_step_sleeps_200_ms_at_most),
 		cmocka_unit_test(test_a_stopped_device_holds_writers_below_the_limit),
 		cmocka_unit_test(test_a_fast_device_never_throttles),
+		cmocka_unit_test(test_a_device_does_not_run_dry_while_its_writer_sleeps),
 		cmocka_unit_test(test_a_strict_device_throttles_at_three_quarters_of_its_part),
 		cmocka_unit_test(test_a_devices_part_is_set_as_in_sysfs),
 		cmocka_unit_test(test_a_flusher_may_not_see_a_cpus_last_pages),

@@ -51,12 +51,6 @@ static struct trace_slot *slot_of(struct rig *r)
 	return &engine_writeback(r->e)->trace;
 }
 
-static void dirty(struct file *f, u64 pages)
-{
-	for (u64 i = 0; i < pages; i++)
-		assert_int_equal(file_pwrite(f, NULL, 4096, i * 4096), 4096);
-}
-
 /* A device that writes 250 pages a second. */
 static struct rig *open_slow(void)
 {
@@ -78,7 +72,7 @@ RIG_TEST(test_a_throttled_writer_is_told_of)
 	s64 pauses_ms = 0;
 
 	assert_int_equal(trace_start_sink(slot_of(r), see, seen), 0);
-	dirty(f, 3500);
+	rig_dirty(f, 0, 3500);
 	assert_int_equal(trace_stop(slot_of(r)), 0);
 	engine_stats(r->e, &s);
 	assert_true(s.throttle_sleeps > 0);
@@ -108,8 +102,7 @@ RIG_TEST(test_a_throttled_writer_is_told_of)
 	assert_int_equal(value(e, "bdi"), 0);
 	e = first_of(TRACE_BDI_DIRTY_RATELIMIT);
 	assert_true(value(e, "write_bw") > 0 && value(e, "write_bw") % 4 == 0); /* pages to KiB */
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 RIG_TEST(test_a_sync_is_told_of_from_its_queueing_to_its_end)
@@ -155,11 +148,10 @@ static u64 run_ns(bool traced)
 
 	if (traced)
 		assert_int_equal(trace_start_sink(slot_of(r), see, seen), 0);
-	dirty(f, 3500);
+	rig_dirty(f, 0, 3500);
 	took = world_now() - start;
 	assert_int_equal(seen_count > 0, traced);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 	return took;
 }
 

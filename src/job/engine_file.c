@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine's front as the calls that a job makes on an open file. How a path becomes an open
+ * file is what tells job engines apart; from there on they do the same.
+ */
+#include "job/engine_file.h"
+#include <errno.h>
+
+static ssize_t call_pread(struct job_file *f, void *buf, size_t len, u64 offset)
+{
+	struct iovec v = { buf, len };
+
+	if (likely(!f->io_flags))
+		return file_pread(f->file, buf, len, offset);
+	return file_preadv(f->file, &v, 1, offset, f->io_flags);
+}
+
+static ssize_t call_pwrite(struct job_file *f, const void *buf, size_t len, u64 offset)
+{
+	struct iovec v = { (void *)buf, len };
+
+	if (likely(!f->io_flags))
+		return file_pwrite(f->file, buf, len, offset);
+	return file_pwritev(f->file, &v, 1, offset, f->io_flags);
+}
+
+static int call_fsync(struct job_file *f, bool data_only)
+{
+	return file_fsync(f->file, data_only);
+}
+
+static int call_advise(struct job_file *f, u64 offset, u64 len, enum job_advice advice)
+{
+	static const enum file_advice to_file[] = {
+		[JOB_ADV_NORMAL] = FILE_ADV_NORMAL,     [JOB_ADV_SEQUENTIAL] = FILE_ADV_SEQUENTIAL,
+		[JOB_ADV_RANDOM] = FILE_ADV_RANDOM,     [JOB_ADV_WILLNEED] = FILE_ADV_WILLNEED,
+		[JOB_ADV_DONTNEED] = FILE_ADV_DONTNEED, [JOB_ADV_NOREUSE] = FILE_ADV_NOREUSE,
+	};
+
+	if ((size_t)advice >= ARRAY_SIZE(to_file))
+		return -EINVAL;
+	return file_advise(f->file, offset, len, to_file[advice]);
+}
+
+static int call_truncate(struct job_file *f, u64 size)
+{
+	return file_truncate(f->file, size);
+}
+
+static u64 call_size(struct job_file *f)
+{
+	return inode_size(file_inode(f->file));
+}
+
+static int call_sync_range(struct job_file *f, u64 offset, u64 len, unsigned flags)
+{
+	unsigned to_file = (flags & JOB_RANGE_WAIT_BEFORE ? FILE_WAIT_BEFORE : 0) |
+			   (flags & JOB_RANGE_WRITE ? FILE_WRITE : 0) |
+			   (flags & JOB_RANGE_WAIT_AFTER ? FILE_WAIT_AFTER : 0);
+
+	return file_sync_range(f->file, offset, len, to_file);
+}
+
+unsigned engine_file_flags(unsigned job_flags)
+{
+	return job_flags & JOB_DONTCACHE ? FILE_IO_DONTCACHE : 0;
+}
+
+void engine_file_calls(struct job_engine *je)
+{
+	je->name = "sluice";
+	je->features = JOB_CAN_DONTCACHE;
+	je->pread = call_pread;
+	je->pwrite = call_pwrite;
+	je->fsync = call_fsync;
+	je->advise = call_advise;
+	je->truncate = call_truncate;
+	je->size = call_size;
+	je->sync_range = call_sync_range;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* What the job engines over a cache of ours do with an open file. Inside src/job/ only. */
+#ifndef SLUICE_JOB_ENGINE_FILE_H
+#define SLUICE_JOB_ENGINE_FILE_H
+
+#include "file/engine.h"
+#include "file/file.h"
+#include "job/engine.h"
+
+/* Where an engine keeps more of an open file than this, it is the first of that. */
+struct job_file {
+	struct file *file;
+	unsigned io_flags; /* of each call */
+};
+
+/* The flags of each call, of those that a file is opened with. */
+unsigned engine_file_flags(unsigned job_flags);
+/* Sets the calls that need nothing but the open file: all but open, close, unlink, lay_out. */
+void engine_file_calls(struct job_engine *je);
+
+#endif
