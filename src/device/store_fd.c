@@ -73,8 +73,8 @@ void store_act_for(uid_t uid)
 }
 
 /*
- * With the maker's rights: they go, and come back, with the user for file systems. Not on files that
- * were to keep set-group-id when they are written to, since that goes with the rights.
+ * With the maker's rights: they go, and come back, with the user for file systems. Not on files
+ * that were to keep set-group-id when they are written to, since that goes with the rights.
  */
 static int call_reserve(const struct fd_store *f, u64 from, u64 to)
 {

@@ -203,7 +203,7 @@ RIG_TEST(test_a_commit_takes_in_nothing_new)
 	while (!r->logged) /* its data is there: the commit begins */
 		world_sleep_until(world_now() + MS);
 	world_sleep_until(world_now() + MS);
-	dirty(other, 0, 1);
+	rig_dirty(other, 0, 1);
 	world_join(s.task);
 	EXPECT_WRITES(r, 0, 4096, 1024);
 	assert_int_equal(file_fsync(other, false), 0);
@@ -243,7 +243,7 @@ RIG_TEST(test_the_log_goes_round)
 	assert_int_equal(inode_lay_out(f->inode, MIB), 0);
 	device_set_fault(r->d, watch_log, &watch);
 	for (u32 i = 0; i < 64 * MIB / (3 * 4096) + 10; i++) {
-		dirty(f, 0, 1);
+		rig_dirty(f, 0, 1);
 		assert_int_equal(file_fsync(f, false), 0);
 	}
 	assert_int_equal(watch.rounds, 2);
