@@ -368,8 +368,6 @@ static inline struct wb *wb_after(const struct wb *wb)
 #define for_each_wb(i, all)                                                                     \
 	for (struct wb * (i) = atomic_load_explicit(&(all)->first_wb, memory_order_acquire); i; \
 	     (i) = wb_after(i))
-/* Makes the wb of a tenant on a device, of whose own wb it is told. NULL: no memory. */
-struct wb *wb_create_tenant(struct wb *root, struct tenant *t);
 /* As wb_threshold(), in the tenant's domain. */
 u64 wb_tenant_threshold(struct wb *wb, u64 thresh, u64 dirty);
 

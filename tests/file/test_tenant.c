@@ -175,21 +175,24 @@ static void write_as(struct rig *r, struct tenant *t, struct file *f, u64 offset
 }
 
 /*
- * Reference 4.3: of its file pages, and of those it could still get, which are what its memory leaves
- * room for and what is clean of others'. Ratios of 20 and 10 % are 819 and 409 parts of 4096.
+ * Reference 4.3: of its file pages, and of those it could still get, which are what its memory
+ * leaves room for and what is clean of others'. 20 and 10 % are 819 and 409 parts of 4096.
  */
 RIG_TEST(linux_limits_are_of_the_memory_a_tenant_has_and_could_get)
 {
 	struct rig *r = rig_open("linux-7.4");
 	struct file *f = rig_file(rig_inode(r, PAGE_SIZE), 0);
 	struct tenant *roomy = add(r, "roomy", (struct tenant_settings){ .memory_bytes = 8 * MIB });
-	struct tenant *full = add(r, "full", (struct tenant_settings){ .memory_bytes = 200 * KIB });
+	struct tenant_settings small = { .memory_bytes = 200 * KIB };
+	struct tenant *full = add(r, "full", none);
 	struct tenant *bytes = add(r, "bytes", (struct tenant_settings){ .dirty_bytes = 1 * MIB });
 	struct tenant *huge =
 		add(r, "huge", (struct tenant_settings){ .memory_bytes = 1024 * MIB });
 
 	write_as(r, roomy, f, 0, 400 * KIB);
 	write_as(r, full, f, 1 * MIB, 400 * KIB);
+	/* now it has more than that */
+	assert_int_equal(engine_set_tenant(r->e, full, &small), 0);
 	assert_int_equal(stats(r, roomy).cached, 100);
 	assert_int_equal(stats(r, full).dirty, 100);
 	/* 16,385 pages, 200 of them dirty. 100 it has, 1,948 it may still get */
@@ -198,7 +201,7 @@ RIG_TEST(linux_limits_are_of_the_memory_a_tenant_has_and_could_get)
 	/* its memory is full: 50 pages */
 	assert_int_equal(stats(r, full).thresh, 819 * 50 / 4096);
 	assert_int_equal(stats(r, full).background_thresh, 409 * 50 / 4096);
-	/* 1 MiB of 16,385 pages are 64 parts, rounded up; of 16,185 clean pages; background below */
+	/* 1 MiB of 16,385 pages are 64 parts, rounded up; of 16,185 clean pages */
 	assert_int_equal(stats(r, bytes).thresh, 64 * 16185 / 4096);
 	assert_int_equal(stats(r, bytes).background_thresh, 64 * 16185 / 4096 / 2);
 	/* more memory than there is: what is clean bounds it */
