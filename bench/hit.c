@@ -5,7 +5,8 @@
  * figure is the median over rounds in which every contestant gets its turn, in CPU time of the
  * thread, so that ratios compare like with like, whatever else the machine does.
  *
- *	bench_hit [DIRECTORY]		of the kernel's file; else $SLUICE_BENCH_DIR, else /var/tmp
+ *	bench_hit [DIRECTORY]		of the kernel's file; else $SLUICE_BENCH_DIR, else /var/tmp;
+ *					./dev bench has it on XFS (bench/on_xfs.py)
  */
 #include "bench.h"
 #include "file/inner.h"

@@ -89,7 +89,7 @@ static int run_jobs(const struct command *self, const struct request *r, const s
 		status = EXIT_FAILED;
 	if (e.text[0])
 		usage_error(self, "%s", e.text);
-	if (jobs_failed(&result.jobs))
+	if (jobs_failed(self, &r->jobs, jobs, &result.jobs))
 		status = EXIT_FAILED;
 	job_results_finish(&result.jobs);
 	return status;

@@ -49,10 +49,22 @@ int jobs_report(const struct jobs_request *r, int (*print)(FILE *out, void *ctx)
 	return r->output ? outfile_write(r->output, print, ctx, e) : print(stdout, ctx);
 }
 
-bool jobs_failed(const struct job_results *r)
+bool jobs_failed(const struct command *self, const struct jobs_request *r, const struct jobs *jobs,
+		 const struct job_results *results)
 {
-	for (size_t i = 0; i < r->count; i++)
-		if (r->rows[i].error)
-			return true;
-	return false;
+	bool failed = false, table = !r->json && !r->output;
+	char place[256];
+
+	for (size_t i = 0; i < results->count; i++) {
+		const struct job_result *row = &results->rows[i];
+
+		if (!row->error)
+			continue;
+		failed = true;
+		if (!table)
+			usage_error(self, "%s: %s",
+				    job_result_place(jobs, row, place, sizeof(place)),
+				    row->error_text);
+	}
+	return failed;
 }

@@ -45,6 +45,11 @@ void jobs_print_notes(const struct jobs_request *r, const struct jobs *jobs);
 /* Writes the report where it belongs. 0, or a negative errno with `e` set. */
 int jobs_report(const struct jobs_request *r, int (*print)(FILE *out, void *ctx), void *ctx,
 		struct err *e);
-bool jobs_failed(const struct job_results *r);
+/*
+ * True if a job has failed. The table says which and why; where that is not what is printed, they
+ * are said on stderr.
+ */
+bool jobs_failed(const struct command *self, const struct jobs_request *r, const struct jobs *jobs,
+		 const struct job_results *results);
 
 #endif

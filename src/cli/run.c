@@ -183,16 +183,16 @@ static size_t run_files(const struct command *self, const struct request *r,
 	for (; count < r->files.count && !atomic_load(&stop.asked); count++) {
 		int rc = run_file(r, engine, &o, &runs[count]);
 
+		if (show)
+			fprintf(stderr, "\r\033[K");
 		if (rc) {
 			usage_error(self, "%s: %s", r->files.word[count], strerror(-rc));
 			*status = EXIT_FAILED;
 			break;
 		}
-		if (jobs_failed(&runs[count].results))
+		if (jobs_failed(self, &r->jobs, runs[count].jobs, &runs[count].results))
 			*status = EXIT_FAILED;
 	}
-	if (show)
-		fprintf(stderr, "\r\033[K");
 	if (atomic_load(&stop.asked)) {
 		usage_error(self, "stopped before all was done");
 		*status = EXIT_FAILED;

@@ -323,6 +323,21 @@ void hit_expect(const struct inode *inode, u64 position)
 	fetch_to_write(guess_folio(&inode->m, position >> PAGE_SHIFT));
 }
 
+void hit_expect_later(const struct inode *inode, u64 position)
+{
+	const struct mapping *m = &inode->m;
+	u64 page = position >> PAGE_SHIFT;
+	const struct leaf *leaf;
+
+	world_read_begin();
+	leaf = index_find(&m->index, page);
+	if (leaf) {
+		fetch_to_write(leaf);
+		fetch_to_write(&m->cache->folios[index_load(&leaf->folio[page % LEAF_PAGES])]);
+	}
+	world_read_end();
+}
+
 struct folio *hit_lock(struct inode *inode, u64 position, u64 bytes, bool *dirty)
 {
 	struct mapping *m = &inode->m;

@@ -20,6 +20,8 @@ u64 hit_read(struct read *r, bool used);
 
 /* A write there comes next: has what it will lock fetched. */
 void hit_expect(const struct inode *inode, u64 position);
+/* The same where there is time to find it, and what the index has of it besides. */
+void hit_expect_later(const struct inode *inode, u64 position);
 /*
  * The folio at a byte, locked, for a write of [position, position + bytes) as far as it reaches: if
  * it is cached and nobody has it locked, the write is within the file's size, has its room on the

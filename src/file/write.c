@@ -399,12 +399,15 @@ static int write_steps(struct write *w, bool polled)
 static int write_locked(struct write *w)
 {
 	int rc = lock_inode(w->inode, w->flags);
+	u64 before = world_ahead();
 
 	if (rc)
 		return rc;
 	rc = write_steps(w, false);
+	if (world_ahead() > before + WORLD_QUANTUM) /* who comes meanwhile must find it held */
+		world_breathe();
 	rwsem_unlock(&w->inode->lock);
-	world_breathe(); /* not before: who comes meanwhile would find the lock held for longer */
+	world_breathe(); /* what was spent before has no part in how long it is held */
 	return rc;
 }
 
@@ -549,6 +552,8 @@ ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigned count
 		promised = dontcache_enter(inode->wb, pages_of(length));
 	w.position = *offset;
 	w.end = *offset + length;
+	if (!append)
+		hit_expect_later(inode, *offset);
 	if (append)
 		rc = write_append(&w, length);
 	else if (inode_policy(inode)->write_lock == WRITE_LOCK_INODE)

@@ -3,7 +3,7 @@
  * Files before and while a clone runs. As fio does, the files of all clones are
  * made before any clone starts, one clone after the other: a file that is smaller
  * than its clone needs is laid out (written) if the clone reads, or overwrites, and
- * otherwise made anew with its size but without data. Files are opened at their first
+ * otherwise made anew without data, and as large as fallocate says. Files are opened at their first
  * I/O; then those of invalidate=1 are dropped from the cache, and fadvise_hint says
  * what is to come.
  */
@@ -28,7 +28,10 @@ u64 run_size_of(void *run, const char *path)
 	return size;
 }
 
-/* A file of that size without data; space for it is reserved as fallocate says. */
+/*
+ * A file without data; space for it is reserved as fallocate says, and it has its size from the
+ * start unless that says `none` or `keep`: then it grows as it is written.
+ */
 static int make_fresh(struct job_engine *e, const char *path, u64 size, enum job_alloc alloc)
 {
 	struct job_file *f;
@@ -40,7 +43,7 @@ static int make_fresh(struct job_engine *e, const char *path, u64 size, enum job
 		rc = e->allocate(f, 0, size, alloc == ALLOC_KEEP);
 	else if (alloc == ALLOC_NATIVE && e->allocate)
 		e->allocate(f, 0, size, false); /* a wish only */
-	if (!rc)
+	if (!rc && alloc != ALLOC_NONE && alloc != ALLOC_KEEP)
 		rc = e->truncate(f, size);
 	e->close(f);
 	return rc;

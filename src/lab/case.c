@@ -120,8 +120,8 @@ int case_set(struct experiment *x, struct experiment_case *c, const char *key, c
 /* The keys a case may have that are no choices of a policy, for "did you mean". */
 static int refuse_key(const struct ini_entry *entry, const struct origin *at, struct err *e)
 {
-	const char *known[40] = { "policy", "title", "skip_phase", "after", "answers" }, *near;
-	size_t count = 5;
+	const char *known[40] = { "policy", "title", "skip_phase", "after" }, *near;
+	size_t count = 4;
 
 	for (size_t i = 0; policy_key(i) && count < ARRAY_SIZE(known); i++)
 		known[count++] = policy_key(i);
@@ -155,8 +155,6 @@ int case_read(struct experiment *x, struct experiment_case *c, struct ini_sectio
 			error = read_skips(x, c, entry->value, &at, e);
 		else if (!strcmp(entry->key, "after"))
 			c->after_list = entry->value, c->after_line = entry->line;
-		else if (!strcmp(entry->key, "answers"))
-			c->answers = entry->value, c->answers_line = entry->line;
 		else if (!strchr(entry->key, '.') && !policy_has_key(entry->key))
 			error = refuse_key(entry, &at, e);
 		else
@@ -169,12 +167,10 @@ int case_read(struct experiment *x, struct experiment_case *c, struct ini_sectio
 
 int case_find_after(const struct experiment *x, struct experiment_case *c, struct err *e)
 {
-	struct origin at = { x->path, c->after_line }, answers = { x->path, c->answers_line };
+	struct origin at = { x->path, c->after_line };
 	char *copy, *rest;
 	int error = 0;
 
-	if (c->answers && (!experiment_find(x, c->answers) || !strcmp(c->answers, c->name)))
-		return origin_error(e, &answers, "answers names \"%s\", no other case", c->answers);
 	if (!c->after_list)
 		return 0;
 	copy = rest = strdup(c->after_list);

@@ -10,7 +10,7 @@
  */
 #include "base/infile.h"
 #include "base/units.h"
-#include "lab/change.h"
+#include "lab/compare.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -144,7 +144,7 @@ static const char *named(const struct ini_section *s, const char *kind)
 
 static const char *const plain_sections[] = { "experiment", "machine", "cpu",
 					      "device",     "vm",      "tolerance" };
-static const char *const named_sections[] = { "phase", "case", "reference", "change" };
+static const char *const named_sections[] = { "phase", "case", "reference", "compare" };
 
 static int check_section(const struct ini *ini, const struct ini_section *s, bool whole,
 			 struct err *e)
@@ -542,7 +542,7 @@ static int load(struct experiment *x, struct err *e)
 	if (!error)
 		error = match_references(x, e);
 	if (!error)
-		error = changes_read(x, e);
+		error = comparisons_read(x, e);
 	for (size_t i = 0; !error && i < x->case_count; i++)
 		error = case_find_after(x, &x->cases[i], e);
 	for (size_t i = 0; !error && i < x->case_count; i++)
@@ -578,7 +578,7 @@ void experiment_finish(struct experiment *x)
 	free(x->loaded);
 	free(x->cases);
 	free(x->references);
-	free(x->changes);
+	free(x->comparisons);
 	free(x->strings);
 	settings_finish(&x->settings);
 	for (size_t i = 0; i < PHASES_MAX; i++)

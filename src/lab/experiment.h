@@ -59,14 +59,13 @@ struct tolerance {
 
 struct experiment_case {
 	const char *name, *title; /* title may be NULL */
-	const char *answers;      /* the case to which this is our answer, or NULL */
 	struct origin at;
 	struct policy policy;
 	struct settings settings; /* of the case and the command line */
 	bool skip[PHASES_MAX];
 	/* cases whose phases run first, by their indices: what they leave, this one begins with */
 	const char *after_list; /* as written, or NULL */
-	int after_line, answers_line;
+	int after_line;
 	size_t after[AFTER_MAX], after_count;
 	/* what stands in a phase's place here, or NULL */
 	const struct jobs *jobs[PHASES_MAX];
@@ -84,7 +83,7 @@ struct loaded_jobs {
 	struct jobs *jobs;
 };
 
-struct change;
+struct comparison;
 
 struct experiment {
 	const char *path, *name, *title, *source; /* title and source may be NULL */
@@ -96,8 +95,8 @@ struct experiment {
 	struct reference *references;
 	size_t reference_count;
 	struct tolerance tolerance[METRIC_MAX];
-	struct change *changes; /* see change.h */
-	size_t change_count;
+	struct comparison *comparisons; /* see compare.h */
+	size_t comparison_count;
 	/* private: what the pointers above point into */
 	struct ini ini, machine;
 	struct settings settings; /* of the machine file and the experiment's own sections */

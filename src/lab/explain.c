@@ -317,6 +317,40 @@ static void say_device(const struct facts *f, u32 i, struct explanation *out)
 	    reads[0] && writes[0] ? "; " : "", writes);
 }
 
+/* "up to 8K": what requests of a class of sizes have in common. */
+static const char *size_class(char buf[TEXT], u32 class)
+{
+	u32 most_kb = 4u << min_u64(class, DEVICE_SIZES - 2);
+
+	snprintf(buf, TEXT, "%s%u%s",
+		 class == DEVICE_SIZES - 1 ? "more than "
+		 : class                   ? "up to "
+					   : "",
+		 most_kb < 1024 ? most_kb : most_kb / 1024, most_kb < 1024 ? "K" : "M");
+	return buf;
+}
+
+/* The requests that a FUSE server was sent to write, by size. */
+static void say_sizes(const struct facts *f, u32 i, struct explanation *out)
+{
+	const struct device_stats *d = &f->s->points[0].device[i];
+	const struct device_stats *e = &last_point(f->s)->device[i];
+	char text[200] = "", n[TEXT], size[TEXT];
+
+	if (strcmp(f->setup->device[i].config.model, "fuse") != 0)
+		return;
+	for (u32 c = 0; c < DEVICE_SIZES; c++) {
+		u64 some = e->write_sizes[c] - d->write_sizes[c];
+		size_t used = strlen(text);
+
+		if (some)
+			snprintf(text + used, sizeof(text) - used, "%s%s of %s", used ? ", " : "",
+				 count(n, (double)some), size_class(size, c));
+	}
+	if (text[0])
+		say(out, "Its server was sent requests to write: %s.", text);
+}
+
 static void say_folios(const struct facts *f, struct explanation *out)
 {
 	const struct engine_stats *a = f->before, *b = f->after;
@@ -420,8 +454,10 @@ void explain(const struct lab_result *r, struct explanation *out)
 		say_background(&f, out);
 		say_sleep(&f, out);
 	}
-	for (u32 i = 0; i < r->series->device_count; i++)
+	for (u32 i = 0; i < r->series->device_count; i++) {
 		say_device(&f, i, out);
+		say_sizes(&f, i, out);
+	}
 	say_folios(&f, out);
 	conclude(&f, out);
 }

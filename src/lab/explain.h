@@ -5,7 +5,7 @@
 
 #include "lab/lab.h"
 
-#define EXPLAIN_SENTENCES (9 + ENGINE_DEVICES_MAX)
+#define EXPLAIN_SENTENCES (9 + 2 * ENGINE_DEVICES_MAX)
 
 /* What held the jobs back most; explain.c has the rules. */
 enum verdict {

@@ -7,8 +7,7 @@
  * what stands in them.
  */
 #include "lab/report.h"
-#include "lab/answers.h"
-#include "lab/change.h"
+#include "lab/compare.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,8 +253,7 @@ void report_table(FILE *out, const struct experiment *x, const struct lab_result
 		write_row(out, &t, &results[i]);
 	write_devices(out, results, count);
 	write_tenants(out, results, count);
-	changes_table(out, x, results, count);
-	answers_table(out, results, count);
+	comparisons_table(out, x, results, count);
 }
 
 /* Misses among the figures of a case, or of one of its devices: then `prefix` says of which. */
@@ -316,5 +314,5 @@ size_t report_misses(FILE *out, const struct experiment *x, const struct lab_res
 	for (size_t i = 0; i < count; i++)
 		if (!results[i].error)
 			sum += case_misses(out, x, &results[i]);
-	return sum + changes_misses(out, x, results, count);
+	return sum + comparisons_misses(out, x, results, count);
 }

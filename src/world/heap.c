@@ -8,7 +8,11 @@
  * moving an event O(log n).
  *
  * The key is (time, sequence). Sequence numbers never repeat, so the order is total and
- * does not depend on the shape of the heap.
+ * does not depend on the shape of the heap. Which child is the least is anybody's guess, so keys
+ * are compared as one number, without branches.
+ *
+ * What takes the first one's place was the last, and nearly always belongs to the bottom: so
+ * the hole is let sink all the way, and what fills it rises from there (Wegener 1993).
  */
 #include "world/heap.h"
 #include <stdlib.h>
@@ -17,9 +21,14 @@
 #define ROOM_AT_START   256
 #define ROOM_FOR_OTHERS 128 /* events that nobody was promised room for */
 
+static inline unsigned __int128 key_of(const struct heap_entry *e)
+{
+	return (unsigned __int128)e->when << 64 | e->sequence;
+}
+
 static inline bool before(const struct heap_entry *a, const struct heap_entry *b)
 {
-	return a->when < b->when || (a->when == b->when && a->sequence < b->sequence);
+	return key_of(a) < key_of(b);
 }
 
 static inline void put(struct heap *h, u32 at, struct heap_entry x)
@@ -41,25 +50,35 @@ static void sift_up(struct heap *h, u32 at, struct heap_entry x)
 	put(h, at, x);
 }
 
+/* The least of the children from `child` on. */
+static u32 least_of(const struct heap *h, u32 child)
+{
+	const struct heap_entry *e = h->entries;
+	u32 least = child, other = child + 2;
+
+	if (likely(child + ARITY <= h->count)) {
+		least += before(&e[child + 1], &e[child]);
+		other += before(&e[child + 3], &e[child + 2]);
+		return before(&e[other], &e[least]) ? other : least;
+	}
+	while (++child < h->count)
+		if (before(&e[child], &e[least]))
+			least = child;
+	return least;
+}
+
 static void sift_down(struct heap *h, u32 at, struct heap_entry x)
 {
-	for (;;) {
-		u32 child = at * ARITY + 1, last = child + ARITY, least = child;
+	for (u32 child; (child = at * ARITY + 1) < h->count;) {
+		u32 least = least_of(h, child);
 
-		if (child >= h->count)
-			break;
-		if (last > h->count)
-			last = h->count;
-		while (++child < last)
-			if (before(&h->entries[child], &h->entries[least]))
-				least = child;
-		if (!before(&h->entries[least], &x))
-			break;
 		put(h, at, h->entries[least]);
 		at = least;
 	}
-	put(h, at, x);
+	sift_up(h, at, x);
 }
+
+static_assert(ARITY == 4, "as least_of() has it");
 
 /* Lets x find its place from `at`, where there is a hole. */
 static void settle(struct heap *h, u32 at, struct heap_entry x)

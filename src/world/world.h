@@ -84,6 +84,12 @@ void world_sleep_until(u64 deadline);
 
 #define WORLD_QUANTUM (50 * NSEC_PER_USEC) /* spent CPU time that world_breathe() settles */
 
+/* What the running task has spent since it was last settled: nothing in the real world. */
+static inline u64 world_ahead(void)
+{
+	return world_is_sim() ? world_current->ahead_ns : 0;
+}
+
 /*
  * A point where another thread might get ahead in the real world: before a lock is taken, and the
  * like. In builds with SLUICE_CHECKS a simulated world that shakes sleeps here now and then for a

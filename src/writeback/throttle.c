@@ -210,14 +210,14 @@ static bool meets_update(const struct wb *wb)
 	       max_u64(now, other) - min_u64(now, other) < world_current->cost_ns[COST_ESTIMATE];
 }
 
-/* Step 6, and the reading of what it updates. Returns dirty_ratelimit; *avg_bw too. */
-static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
+/* Step 6, and the reading of what it updates. */
+static struct bandwidth update_estimates(struct wb *wb, struct look *k)
 {
 	struct writeback *all = wb->all;
 	const struct policy *p = &all->policy;
 	u64 dirtied = account_dirtied(p, &wb->ledger), written = account_written(p, &wb->ledger);
 	u32 hz = world_hz();
-	u64 ratelimit;
+	struct bandwidth bw;
 	bool due;
 
 	spin_lock(&wb->bw_lock);
@@ -254,10 +254,9 @@ static u64 update_estimates(struct wb *wb, struct look *k, u64 *avg_bw)
 				wb, in.dirty_rate,
 				position_scale(wb->bw.dirty_ratelimit, k->by_pos_ratio));
 	}
-	ratelimit = wb->bw.dirty_ratelimit;
-	*avg_bw = wb->bw.avg_write_bw;
+	bw = wb->bw;
 	spin_unlock(&wb->bw_lock);
-	return ratelimit;
+	return bw;
 }
 
 static void note_pace(struct writeback *all, const struct look *k, u64 rate)
@@ -424,14 +423,14 @@ static enum outcome queue_up(struct wb *wb, struct look *k, struct dirtier *t, s
 static enum outcome pay(struct wb *wb, struct look *k, struct dirtier *t, u64 pages_dirtied,
 			bool nowait)
 {
-	u64 avg_bw, ratelimit = update_estimates(wb, k, &avg_bw);
+	const struct bandwidth bw = update_estimates(wb, k);
 	bool ours = wb->all->policy.accounting == ACCOUNT_DEBT && k->by == &k->at;
-	struct ticks ticks = ticks_for(&k->at, &wb->bw, k->now, ours);
-	struct payment p = { .ratelimit = ratelimit,
-			     .task_ratelimit = position_scale(ratelimit, k->by_pos_ratio),
+	struct ticks ticks = ticks_for(&k->at, &bw, k->now, ours);
+	struct payment p = { .ratelimit = bw.dirty_ratelimit,
+			     .task_ratelimit = position_scale(bw.dirty_ratelimit, k->by_pos_ratio),
 			     .pages = pages_dirtied };
-	struct pauses plan =
-		pause_plan(k->at.wb_dirty, avg_bw, ratelimit, p.task_ratelimit, ticks.hz);
+	struct pauses plan = pause_plan(k->at.wb_dirty, bw.avg_write_bw, bw.dirty_ratelimit,
+					p.task_ratelimit, ticks.hz);
 	/* over the limit a task goes on only if this device has next to nothing dirty */
 	bool waits = !p.task_ratelimit && k->at.wb_dirty > wb_stat_error(wb->all);
 	bool too_short = false;

@@ -225,6 +225,10 @@ def test_a_failed_job_is_named_and_the_others_are_reported():
     bad, good = json.loads(done.out)['jobs']
     equal((done.status, bad['error'], good['error']), (1, 22, 0))
     equal(good['write']['total_ios'], 16)
+    # who does not see the table is told
+    why = 'sluice fio: jobs.fio:1: job bad needs a size, since nothing does not exist\n'
+    equal(done.err, why)
+    equal(sluice('fio', 'jobs.fio', '-o', 'out').err, why)
 
 
 program.main(globals())

@@ -176,8 +176,8 @@ def test_the_daemon_of_root_gives_up_what_it_does_not_need():
         for s in status_of(child.pid):
             for which in ('CapPrm', 'CapEff', 'CapBnd'):
                 bits = int(s[which], 16)
-                # no raw I/O, modules, tracing, boot, time, network, resources, kill
-                for gone in (5, 12, 13, 16, 17, 19, 22, 24, 25):
+                # no raw I/O, modules, tracing, boot, time, network, resources, kill, leases
+                for gone in (5, 12, 13, 16, 17, 19, 22, 24, 25, 28):
                     equal((s['Name'], which, gone, bits >> gone & 1),
                           (s['Name'], which, gone, 0))
             equal(s['NoNewPrivs'], '1')

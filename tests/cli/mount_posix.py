@@ -3,6 +3,7 @@
 some cases are drawn here, and many more under SLUICE_SOAK; the scenes of posix_scenes.py and
 posix_suites.py; one file against an array of bytes (tests/mount/one_file.c)."""
 import os
+import resource
 import shutil
 import sys
 
@@ -76,6 +77,26 @@ def test_nobody_may_do_more_than_as_the_source_is_mounted():
             equal((limits, posix_suites.what_is_allowed(r.mount)), (limits, wanted))
             sh('umount', r.mount)
             equal(ends(child), '')
+
+
+def test_ctime_of_what_was_never_written_is_the_sources():
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))
+
+    with rig() as r:
+        child = r.serve('memory=32M,idle_files=16', before=few)
+        seen = {}
+        for name in ('a', 'b'):
+            path = os.path.join(r.mount, name)
+            os.close(os.open(path, os.O_CREAT))
+            os.utime(path, ns=(10 ** 18, 10 ** 18))
+            seen[name] = os.stat(path).st_ctime_ns
+            equal((name, os.stat(os.path.join(r.source, name)).st_ctime_ns), (name, seen[name]))
+        for i in range(500):  # so that the first ones are forgotten
+            os.close(os.open(os.path.join(r.mount, '%d' % i), os.O_CREAT))
+        equal({name: os.stat(os.path.join(r.mount, name)).st_ctime_ns for name in seen}, seen)
+        sh('umount', r.mount)
+        equal(ends(child), '')
 
 
 def filled_by_somebody(folder):

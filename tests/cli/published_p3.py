@@ -15,6 +15,12 @@ KNOWN = {
 }
 
 
+# Write-through: how large each write is, and how many there are.
+THROUGH = {'through-1m': ('1m', 4096), 'through-128k': ('128k', 32768),
+           'through-rand-1m': ('1m', 4096), 'through-rand-4k': ('4k', 65536)}
+UNCHANGED = 'randread-4k', 'randread-128k', 'through-1m', 'through-128k'
+
+
 def run(name, *words):
     done = sluice('lab', os.path.join(P3, name + '.ini'), '--quiet', '--json', '-', *words)
     equal(done.status, 0)
@@ -44,15 +50,36 @@ def check_table(name):
             # ours is as good as Linux's best, or better
             assert rate[ours] >= .99 * max(rate[on], rate[off]), (row, rate[ours], rate[on])
     equal(missed, KNOWN[name])
-    for what in 'randread-4k', 'randread-128k', 'through-1m':
+    for what in UNCHANGED:
         assert abs(rate[what + '-on'] / rate[what + '-off'] - 1) < .02, what
+    for what in THROUGH:
+        check_write_through(what, cases)
     return cases
+
+
+def check_write_through(what, cases):
+    """Each write is one request, whatever the folios, and waits for its answer. What was in large
+    folios already is found faster, nothing else."""
+    size, writes = THROUGH[what]
+    off, on = cases[what + '-off']['predicted'], cases[what + '-on']['predicted']
+    assert 1 <= on['write_mib_s'] / off['write_mib_s'] < 1.15, what
+    for case in cases[what + '-off'], cases[what + '-on']:
+        equal(sizes(case), {size: writes})
+        assert case['predicted']['write_p50_ms'] > .02, what  # the way to the server and back
 
 
 def test_on_tmpfs_as_published():
     cases = check_table('tmpfs')
-    # a write-through writer leaves nothing dirty behind him
-    assert cases['through-1m-on']['predicted']['max_dirty_bytes'] <= 1 << 20
+    # a write-through writer leaves nothing dirty behind him, and so is never throttled
+    for what in THROUGH:
+        for column in '-off', '-on':
+            p = cases[what + column]['predicted']
+            assert p['max_dirty_bytes'] <= 1 << 20, what
+            equal(p['throttle_sleep_s'], 0)
+            assert p['ended_s'] - p['last_write_s'] < .01, what  # the fsync finds nothing to write
+    # writes one by one are slower than what the write-back cache gathers into large requests
+    rate = rates(cases)
+    assert rate['through-128k-on'] < .6 * rate['seq-128k-on'], rate
 
 
 def test_on_xfs_as_published():

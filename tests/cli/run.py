@@ -191,6 +191,9 @@ def test_errors_can_be_gone_on_after():
     done = run('posix', 'stop.fio')
     equal(done.status, 1)
     contains(done.out, 'failed: write /dev/full at 0: No space left on device')
+    done = run('posix', 'stop.fio', '--output-format=json')
+    equal((done.status, done.err),
+          (1, 'sluice run: stop.fio:1: write /dev/full at 0: No space left on device\n'))
     status, result = report('posix', 'go.fio')
     job = result['jobs'][0]
     equal((status, job['error'], job['total_err'], job['first_error'],

@@ -84,6 +84,40 @@ RIG_TEST(test_nobody_waits_for_a_sleeping_writer_under_folio_locks)
 	assert_int_equal(second_waits("folio", true), 0);
 }
 
+/* Two large writes into pages of one file that are there, which take a MiB's copying each. */
+static u64 both_take(const char *policy)
+{
+	struct rig *r = rig_new(policy, 64 * MIB);
+	struct writer w[2];
+	struct task *task[2];
+	u64 start, last = 0;
+
+	r->config.contents = false;
+	rig_start(r);
+	w[0] = (struct writer){ .r = r, .f = rig_file(rig_inode(r, 4096), 0), .bytes = MIB };
+	w[1] = (struct writer){ .r = r, .f = w[0].f, .at = MIB, .bytes = MIB };
+	for (u64 at = 0; at < 2 * MIB; at += MIB)
+		assert_int_equal(file_pwrite(w[0].f, NULL, MIB, at), MIB);
+	world_current->cost_ns[COST_COPY] = 1000;
+	start = world_now();
+	for (unsigned i = 0; i < 2; i++)
+		task[i] = world_spawn("writer", writer_main, &w[i]);
+	for (unsigned i = 0; i < 2; i++) {
+		world_join(task[i]);
+		last = max_u64(last, w[i].ended_ns);
+	}
+	world_current->cost_ns[COST_COPY] = 0;
+	rig_drop(w[0].f);
+	rig_close(r);
+	return last - start;
+}
+
+RIG_TEST(test_the_inode_lock_is_held_while_a_write_is_copied)
+{
+	assert_int_equal(both_take("linux-7.4"), 2 * 256 * 1000);
+	assert_int_equal(both_take("sluice"), 256 * 1000);
+}
+
 /* Writers of the same pages, in small steps: all bytes of a page are of one of them. */
 struct rival {
 	struct file *f;
@@ -215,6 +249,7 @@ int main(void)
 		cmocka_unit_test(test_a_writer_waits_for_a_sleeping_writer_under_the_inode_lock),
 		cmocka_unit_test(test_a_reader_waits_for_a_sleeping_writer_under_the_inode_lock),
 		cmocka_unit_test(test_nobody_waits_for_a_sleeping_writer_under_folio_locks),
+		cmocka_unit_test(test_the_inode_lock_is_held_while_a_write_is_copied),
 		cmocka_unit_test(test_writers_of_one_page_do_not_mix),
 		cmocka_unit_test(test_growing_from_two_tasks),
 		cmocka_unit_test(test_a_write_larger_than_memory_ends),

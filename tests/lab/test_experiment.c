@@ -378,6 +378,32 @@ static void wrong_cases_are_refused(void **state)
 		       "x.ini:12: a phase cannot change the model of the device");
 }
 
+static void wrong_comparisons_are_refused(void **state)
+{
+#define B "[case b]\n[compare c]\n"
+
+	(void)state;
+	assert_refused(HEAD B "figure = write_iops\ncase = b\n",
+		       "x.ini:13: [compare c] has \"figure\", and needs \"against\" with it");
+	assert_refused(HEAD B "against = a\ncase = b\n",
+		       "x.ini:13: [compare c] has \"against\", and needs \"figure\" with it");
+	assert_refused(HEAD B "case = a\n",
+		       "x.ini:13: [compare c] has no \"figure\": it takes \"case\" and \"ours\", "
+		       "and no change");
+	assert_refused(HEAD B "case = a\nours = b\nours_within = 3\n",
+		       "x.ini:13: [compare c] has no \"figure\": it takes \"case\" and \"ours\", "
+		       "and no change");
+	assert_refused(HEAD B "figure = write_iops\nagainst = a\n",
+		       "x.ini:13: [compare c] needs \"case\", or \"ours\", or both");
+	assert_refused(HEAD B "figure = write_iops\nagainst = d\ncase = a\n",
+		       "x.ini:15: against names \"d\", no case there is");
+	assert_refused(HEAD B "figure = iops\nagainst = a\ncase = b\n",
+		       "x.ini:14: unknown figure \"iops\"");
+	assert_refused(HEAD B "figures = iops\n",
+		       "x.ini:14: unknown key \"figures\" in section [compare c]");
+#undef B
+}
+
 static void phases_may_have_their_own_limits(void **state)
 {
 	static const char *const settings[] = { "phase.load.vm.dirty_ratio=40" };
@@ -504,6 +530,7 @@ int main(void)
 		cmocka_unit_test(a_job_may_stand_in_its_phase),
 		cmocka_unit_test(overrides_win_in_order),
 		cmocka_unit_test(phases_may_have_their_own_device),
+		cmocka_unit_test(wrong_comparisons_are_refused),
 		cmocka_unit_test(phases_may_have_their_own_limits),
 		cmocka_unit_test(cases_may_come_after_others),
 		cmocka_unit_test(references_stay_with_their_policy),

@@ -210,6 +210,23 @@ static void readers_are_explained_without_the_throttle(void **state)
 	assert_string_equal(why.sentence[2], "Nothing held the jobs back: they asked for no more.");
 }
 
+static void requests_to_a_server_are_told_by_size(void **state)
+{
+	struct made m;
+
+	(void)state;
+	make(&m);
+	m.points[2].device[0].write_sizes[0] = 50;
+	m.points[2].device[0].write_sizes[3] = 2700;
+	m.points[0].device[0].write_sizes[3] = 700;
+	m.points[2].device[0].write_sizes[DEVICE_SIZES - 1] = 1;
+	assert_null(strstr(of(&m, 5), "server")); /* of other devices it is not asked */
+	snprintf(m.c.setup.device[0].config.model, sizeof(m.c.setup.device[0].config.model),
+		 "fuse");
+	assert_string_equal(of(&m, 5), "Its server was sent requests to write: 50 of 4K, 2,000 of "
+				       "up to 32K, 1 of more than 1M.");
+}
+
 static void cases_that_are_run_are_explained(void **state)
 {
 	struct lab_options o = { .seed = 1, .jobs = 1, .record = true };
@@ -272,6 +289,7 @@ int main(void)
 		cmocka_unit_test(memory_the_cpu_or_nothing_decides),
 		cmocka_unit_test(every_step_is_said_with_its_numbers),
 		cmocka_unit_test(readers_are_explained_without_the_throttle),
+		cmocka_unit_test(requests_to_a_server_are_told_by_size),
 		cmocka_unit_test(cases_that_are_run_are_explained),
 	};
 

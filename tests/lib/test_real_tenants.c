@@ -197,7 +197,7 @@ static void test_two_on_one_file_are_equals(void **state)
 	run_both(&a, &b);
 	less = a.wrote < b.wrote ? a.wrote : b.wrote;
 	more = a.wrote > b.wrote ? a.wrote : b.wrote;
-	print_message("%llu and %llu MiB\n", (unsigned long long)(less / MIB),
+	print_message("# %llu and %llu MiB\n", (unsigned long long)(less / MIB),
 		      (unsigned long long)(more / MIB));
 	assert_true(less * 2 >= more);
 	assert_true(stats(c, a.tenant).throttle_sleeps > 0);

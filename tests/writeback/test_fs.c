@@ -247,8 +247,7 @@ RIG_TEST(test_the_log_goes_round)
 		assert_int_equal(file_fsync(f, false), 0);
 	}
 	assert_int_equal(watch.rounds, 2);
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 }
 
 /*

@@ -227,8 +227,7 @@ static u64 stream_ns(const char *policy, u64 bytes_per_s, u64 *longest)
 		start = i < 1024 ? world_now() : start;
 	}
 	took = world_now() - start;
-	rig_drop(f);
-	rig_close(r);
+	rig_end(r, f);
 	return took;
 }
 

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
+ * What was published, what is predicted, and what a policy of ours makes of the same, side by side.
+ * Figures as they are, one row for each that the case's [reference] has:
+ *
+ *	[compare one-client]
+ *	case = seq-kick			ours = seq-own
+ *
  * Who publishes a comparison of two kernels often gives only how much more or less the second had.
  * Then neither figure is a reference, but their ratio is:
  *
- *	[change rewrites]
+ *	[compare rewrites]
  *	title = pages of the hot file that were written
  *	figure = tenant.hot.pages_written
  *	case = skip-shared		against = flush
@@ -14,13 +20,15 @@
  * `against` may name another figure of its case, as in "targeted:tenant.b.write_iops". A change is
  * known if both cases were run; from 0 nothing changes by a percentage.
  */
-#include "lab/change.h"
+#include "lab/compare.h"
+#include "base/bits.h"
+#include "lab/report.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int parse_figure(const char *text, struct change_figure *f)
+static int parse_figure(const char *text, struct compared *f)
 {
 	const char *dot;
 
@@ -53,7 +61,7 @@ static int find_case(const struct experiment *x, const struct ini_entry *entry, 
 
 /* "CASE" or "CASE:FIGURE" */
 static int read_figure(const struct experiment *x, const struct ini_entry *entry,
-		       const struct change_figure *normal, struct change_figure *out, struct err *e)
+		       const struct compared *normal, struct compared *out, struct err *e)
 {
 	const char *colon = strchr(entry->value, ':');
 	size_t length = colon ? (size_t)(colon - entry->value) : strlen(entry->value);
@@ -95,13 +103,20 @@ enum {
 static const char *const keys[KEYS] = { "title",  "figure", "case", "against",     "published",
 					"within", "source", "ours", "ours_within", "ours_at_most" };
 
-static int check_whole(const struct experiment *x, const struct change *c,
+static int check_whole(const struct experiment *x, const struct comparison *c,
 		       const struct ini_section *s, const struct ini_entry *const *entry,
 		       struct err *e)
 {
-	if (!entry[FIGURE] || !entry[AGAINST])
-		return err_set(e, x->path, s->line, "[%s] needs \"figure\" and \"against\"",
-			       s->name);
+	if (!entry[FIGURE] != !entry[AGAINST])
+		return err_set(e, x->path, s->line, "[%s] has \"%s\", and needs \"%s\" with it",
+			       s->name, entry[FIGURE] ? "figure" : "against",
+			       entry[FIGURE] ? "against" : "figure");
+	if (!entry[FIGURE] && (!entry[CASE] || !entry[OURS] || entry[PUBLISHED] ||
+			       entry[OURS_WITHIN] || entry[OURS_MOST]))
+		return err_set(
+			e, x->path, s->line,
+			"[%s] has no \"figure\": it takes \"case\" and \"ours\", and no change",
+			s->name);
 	if (!entry[CASE] && !entry[OURS])
 		return err_set(e, x->path, s->line, "[%s] needs \"case\", or \"ours\", or both",
 			       s->name);
@@ -111,23 +126,23 @@ static int check_whole(const struct experiment *x, const struct change *c,
 	return 0;
 }
 
-static int read_figures(const struct experiment *x, struct change *c,
+static int read_figures(const struct experiment *x, struct comparison *c,
 			const struct ini_entry *const *entry, struct err *e)
 {
-	struct change_figure f = { 0 };
+	struct compared f = { 0 };
 
-	if (parse_figure(entry[FIGURE]->value, &f))
+	if (entry[FIGURE] && parse_figure(entry[FIGURE]->value, &f))
 		return err_set(e, x->path, entry[FIGURE]->line, "unknown figure \"%s\"",
 			       entry[FIGURE]->value);
-	if (read_figure(x, entry[AGAINST], &f, &c->against, e) ||
+	if ((entry[AGAINST] && read_figure(x, entry[AGAINST], &f, &c->against, e)) ||
 	    (entry[CASE] && read_figure(x, entry[CASE], &f, &c->of, e)) ||
 	    (entry[OURS] && read_figure(x, entry[OURS], &f, &c->ours, e)))
 		return -EINVAL;
 	return 0;
 }
 
-static int change_read(const struct experiment *x, struct change *c, const struct ini_section *s,
-		       struct err *e)
+static int comparison_read(const struct experiment *x, struct comparison *c,
+			   const struct ini_section *s, struct err *e)
 {
 	const struct ini_entry *entry[KEYS] = { NULL };
 
@@ -157,29 +172,29 @@ static int change_read(const struct experiment *x, struct change *c, const struc
 	return 0;
 }
 
-int changes_read(struct experiment *x, struct err *e)
+int comparisons_read(struct experiment *x, struct err *e)
 {
-	x->changes = calloc(x->ini.section_count + 1, sizeof(*x->changes));
-	if (!x->changes)
+	x->comparisons = calloc(x->ini.section_count + 1, sizeof(*x->comparisons));
+	if (!x->comparisons)
 		return experiment_no_memory(e);
 	for (size_t i = 0; i < x->ini.section_count; i++) {
 		const struct ini_section *s = &x->ini.sections[i];
-		struct change *c = &x->changes[x->change_count];
+		struct comparison *c = &x->comparisons[x->comparison_count];
 
-		if (strncmp(s->name, "change ", 7) != 0)
+		if (strncmp(s->name, "compare ", 8) != 0)
 			continue;
-		c->name = s->name + 7;
-		if (change_read(x, c, s, e))
+		c->name = s->name + 8;
+		if (comparison_read(x, c, s, e))
 			return -EINVAL;
-		x->change_count++;
+		x->comparison_count++;
 	}
 	return 0;
 }
 
 /* --- figures */
 
-static bool figure_value(const struct change_figure *f, const struct lab_result *results,
-			 size_t count, double *out)
+static bool figure_value(const struct compared *f, const struct lab_result *results, size_t count,
+			 double *out)
 {
 	for (size_t i = 0; f->case_name && i < count; i++) {
 		const struct lab_result *r = &results[i];
@@ -199,8 +214,8 @@ static bool figure_value(const struct change_figure *f, const struct lab_result 
 	return false;
 }
 
-bool change_percent(const struct change *c, const struct change_figure *f,
-		    const struct lab_result *results, size_t count, double *percent)
+bool comparison_percent(const struct comparison *c, const struct compared *f,
+			const struct lab_result *results, size_t count, double *percent)
 {
 	double from, to;
 
@@ -215,6 +230,56 @@ bool change_percent(const struct change *c, const struct change_figure *f,
 
 #define CELL 48
 
+struct table {
+	FILE *out;
+	int width; /* of the first column */
+	bool any;  /* the heads are there */
+};
+
+static void put_row(struct table *t, const char *name, const char *figure, const char *published,
+		    const char *predicted, const char *ours)
+{
+	if (!t->any)
+		fprintf(t->out, "\n%-*s   %-26s %-10s %-24s %s\n", t->width, "comparison", "of",
+			"published", "predicted", "ours");
+	t->any = true;
+	fprintf(t->out, "%-*s   %-26s %-10s %-24s %s\n", t->width, name, figure, published,
+		predicted, ours);
+}
+
+static const struct lab_result *find_result(const char *case_name, const struct lab_result *results,
+					    size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!results[i].error && !strcmp(results[i].c->name, case_name))
+			return &results[i];
+	return NULL;
+}
+
+static const char *figure_text(char buf[METRIC_TEXT_MAX], const struct metrics *of, enum metric m)
+{
+	return report_known(of, m) ? metric_print(buf, m, of->value[m]) : "-";
+}
+
+/* Figures as they are: those that were published, and what is held in memory for them. */
+static void put_figures(struct table *t, const char *name, const struct lab_result *r,
+			const struct lab_result *ours)
+{
+	const struct metrics *published = report_reference(r);
+
+	for (enum metric m = 0; m < METRIC_MAX; m++) {
+		char text[3][METRIC_TEXT_MAX];
+
+		if (!report_known(published, m) &&
+		    (m != METRIC_MAX_DIRTY || !report_known(&ours->predicted, m)))
+			continue;
+		put_row(t, name, metric_key(m), figure_text(text[0], published, m),
+			figure_text(text[1], &r->predicted, m),
+			figure_text(text[2], &ours->predicted, m));
+		name = "";
+	}
+}
+
 static void cell(char buf[CELL], bool known, double percent, const char *of)
 {
 	if (!known)
@@ -223,49 +288,59 @@ static void cell(char buf[CELL], bool known, double percent, const char *of)
 		snprintf(buf, CELL, "%+.1f %%%s%s", percent, of ? " " : "", of ? of : "");
 }
 
-void changes_table(FILE *out, const struct experiment *x, const struct lab_result *results,
-		   size_t count)
+static void put_change(struct table *t, const char *name, const struct comparison *c,
+		       const struct lab_result *results, size_t count)
 {
-	int width = 6;
-	bool any = false;
+	char published[CELL], predicted[CELL], ours[CELL], against[CELL];
+	double of = 0, own = 0;
+	bool of_known = comparison_percent(c, &c->of, results, count, &of);
+	bool own_known = comparison_percent(c, &c->ours, results, count, &own);
 
-	for (size_t i = 0; i < x->change_count; i++) {
-		const struct change *c = &x->changes[i];
-		int length = (int)strlen(c->title ? c->title : c->name);
+	if (!of_known && !own_known)
+		return;
+	snprintf(against, sizeof(against), "change from %s", c->against.case_name);
+	cell(published, c->published, c->percent, NULL);
+	cell(predicted, of_known, of, c->of.case_name);
+	cell(ours, own_known, own, c->ours.case_name);
+	put_row(t, name, against, published, predicted, ours);
+}
 
-		width = length > width ? length : width;
+void comparisons_table(FILE *out, const struct experiment *x, const struct lab_result *results,
+		       size_t count)
+{
+	struct table t = { .out = out, .width = 10 };
+
+	for (size_t i = 0; i < x->comparison_count; i++) {
+		const struct comparison *c = &x->comparisons[i];
+
+		t.width = (int)max_u64((u64)t.width, strlen(c->title ? c->title : c->name));
 	}
-	for (size_t i = 0; i < x->change_count; i++) {
-		const struct change *c = &x->changes[i];
-		char published[CELL], predicted[CELL], ours[CELL];
-		double of = 0, own = 0;
-		bool of_known = change_percent(c, &c->of, results, count, &of);
-		bool own_known = change_percent(c, &c->ours, results, count, &own);
+	for (size_t i = 0; i < x->comparison_count; i++) {
+		const struct comparison *c = &x->comparisons[i];
+		const char *name = c->title ? c->title : c->name;
+		const struct lab_result *r, *ours;
 
-		if (!of_known && !own_known)
+		if (c->against.case_name) {
+			put_change(&t, name, c, results, count);
 			continue;
-		if (!any)
-			fprintf(out, "\n%-*s   %-16s %-10s %-24s %s\n", width, "change", "against",
-				"published", "predicted", "ours");
-		any = true;
-		cell(published, c->published, c->percent, NULL);
-		cell(predicted, of_known, of, c->of.case_name);
-		cell(ours, own_known, own, c->ours.case_name);
-		fprintf(out, "%-*s   %-16s %-10s %-24s %s\n", width, c->title ? c->title : c->name,
-			c->against.case_name, published, predicted, ours);
+		}
+		r = find_result(c->of.case_name, results, count);
+		ours = find_result(c->ours.case_name, results, count);
+		if (r && ours)
+			put_figures(&t, name, r, ours);
 	}
 }
 
-size_t changes_misses(FILE *out, const struct experiment *x, const struct lab_result *results,
-		      size_t count)
+size_t comparisons_misses(FILE *out, const struct experiment *x, const struct lab_result *results,
+			  size_t count)
 {
 	size_t misses = 0;
 
-	for (size_t i = 0; i < x->change_count; i++) {
-		const struct change *c = &x->changes[i];
+	for (size_t i = 0; i < x->comparison_count; i++) {
+		const struct comparison *c = &x->comparisons[i];
 		double p;
 
-		if (c->published && change_percent(c, &c->of, results, count, &p) &&
+		if (c->published && comparison_percent(c, &c->of, results, count, &p) &&
 		    fabs(p - c->percent) > c->within) {
 			fprintf(out,
 				"%s: predicted %+.1f %%, published %+.1f %%: %g points are "
@@ -273,7 +348,7 @@ size_t changes_misses(FILE *out, const struct experiment *x, const struct lab_re
 				c->name, p, c->percent, c->within);
 			misses++;
 		}
-		if (!change_percent(c, &c->ours, results, count, &p))
+		if (!comparison_percent(c, &c->ours, results, count, &p))
 			continue;
 		if (c->bounded && fabs(p) > c->ours_within) {
 			fprintf(out, "%s: ours is %+.1f %%, it should be within %g %%\n", c->name,
