@@ -57,6 +57,22 @@ static void draw_policy(struct torture *t)
 	}
 }
 
+/*
+ * Where there are tenants, each choice of what they are for each other is as likely as the others.
+ * A generator of its own leaves all else as it is drawn.
+ */
+static void draw_tenants_policy(struct torture *t)
+{
+	struct policy *p = &t->engine_config.policy;
+	struct rng r;
+
+	rng_init(&r, t->config->seed ^ 0x7e4a47);
+	p->foreign = (enum policy_foreign)rng_below(&r, 4);
+	p->tenant_limits = (enum policy_tenant_limits)rng_below(&r, 2);
+	if (p->foreign == FOREIGN_TARGETED) /* which it needs */
+		p->accounting = ACCOUNT_DEBT;
+}
+
 static void draw_vm(struct rng *r, struct vm_settings *vm)
 {
 	static const u32 intervals[] = { 0, 1, 20, 500 };
@@ -101,6 +117,8 @@ void draw_machine(struct torture *t)
 	if (!(t->config->faults & TORTURE_SLOW))
 		t->jitter_ns = 0;
 	draw_policy(t);
+	if (t->tenants)
+		draw_tenants_policy(t);
 	draw_vm(&t->rng, &e->vm);
 }
 

@@ -81,9 +81,7 @@ static bool move_in(struct inode *inode, struct wb *to)
 	if (inode->state & INODE_DIRTY && open) {
 		inode->dirtied_when = world_jiffies(); /* its age starts over (10.4) */
 		list_add(&to->dirty, &inode->link);
-		arm = to->wake_ns == WORLD_NEVER;
-		if (arm)
-			to->wake_ns = wb_periodic_ns(to->all);
+		arm = wb_arm(to);
 	}
 	spin_unlock(&to->list_lock);
 	if (arm)
@@ -221,6 +219,10 @@ void vote_end(struct vote *v, struct inode *inode)
 	spin_unlock(&inode->m.tree_lock);
 }
 
+/*
+ * An heir for whom somebody wrote has a wb. It is not made here: that would wait for the end of a
+ * tenant who goes away, which waits for his flusher, which may be the one that asks.
+ */
 bool inode_inherit(struct inode *inode, bool held)
 {
 	u32 heir = atomic_load_explicit(&inode->ownership.heir, memory_order_relaxed);
@@ -234,7 +236,7 @@ bool inode_inherit(struct inode *inode, bool held)
 
 		if (!atomic_load(&t->open))
 			return false;
-		to = wb_create_tenant(inode->wb, t);
+		to = wb_of_open_tenant(inode->wb, t);
 	}
 	return to && move(inode, to, held);
 }

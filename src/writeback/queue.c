@@ -27,6 +27,14 @@ u64 wb_periodic_ns(const struct writeback *all)
 	return ticks ? world_jiffies_ns(world_timer_jiffies(ticks)) : WORLD_NEVER;
 }
 
+bool wb_arm(struct wb *wb)
+{
+	if (wb->wake_ns != WORLD_NEVER)
+		return false;
+	wb->wake_ns = wb_periodic_ns(wb->all);
+	return wb->wake_ns != WORLD_NEVER;
+}
+
 bool wb_queue_work(struct wb *wb, struct wb_work *work)
 {
 	bool stopping;

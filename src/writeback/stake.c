@@ -67,9 +67,7 @@ static void list_stake(struct stake *s)
 		atomic_store_explicit(&s->listed, 1, memory_order_relaxed);
 		if (!s->busy && list_empty(&s->link)) {
 			list_add_tail(&wb->stakes, &s->link);
-			arm = wb->wake_ns == WORLD_NEVER;
-			if (arm)
-				wb->wake_ns = wb_periodic_ns(wb->all);
+			arm = wb_arm(wb);
 		}
 	}
 	spin_unlock(&wb->list_lock);

@@ -61,7 +61,8 @@ static void start_over(struct wb *wb)
 	spin_unlock(&wb->list_lock);
 }
 
-struct wb *wb_create_tenant(struct wb *root, struct tenant *t)
+/* Makes the wb of a tenant on a device. NULL: no memory, or it went away. */
+static struct wb *create_wb(struct wb *root, struct tenant *t)
 {
 	struct writeback *all = root->all;
 	struct wb *wb = NULL;
@@ -112,11 +113,10 @@ struct wb *wb_of_task(struct wb *root)
 
 	if (!t || !t->id)
 		return root;
-	if (!atomic_load_explicit(&t->device_book[root->index], memory_order_acquire)) {
-		wb = wb_create_tenant(root, t);
-		return wb ? wb : root;
-	}
-	return wb_of_tenant(root, t->id);
+	wb = wb_of_open_tenant(root, t);
+	if (unlikely(!wb))
+		wb = create_wb(root, t);
+	return wb ? wb : root;
 }
 
 /* --- limits */

@@ -43,6 +43,14 @@ static inline struct wb *wb_of_tenant(const struct wb *root, u32 id)
 	return of ? atomic_load_explicit(&of[id], memory_order_acquire) : NULL;
 }
 
+/* The same of a tenant that is open: not that of one who had its place before. */
+static inline struct wb *wb_of_open_tenant(const struct wb *root, struct tenant *t)
+{
+	return atomic_load_explicit(&t->device_book[root->index], memory_order_acquire)
+		       ? wb_of_tenant(root, t->id)
+		       : NULL;
+}
+
 /* Limits of a tenant, and what it has dirty and in flight as the policy counts. */
 struct limits tenant_limits(struct writeback *all, struct tenant *t);
 u64 tenant_dirty(const struct writeback *all, const struct tenant *t);

@@ -370,8 +370,6 @@ static inline struct wb *wb_after(const struct wb *wb)
 #define for_each_wb(i, all)                                                                     \
 	for (struct wb * (i) = atomic_load_explicit(&(all)->first_wb, memory_order_acquire); i; \
 	     (i) = wb_after(i))
-/* Makes the wb of a tenant on a device, of whose own wb it is told. NULL: no memory. */
-struct wb *wb_create_tenant(struct wb *root, struct tenant *t);
 /* As wb_threshold(), in the tenant's domain. */
 u64 wb_tenant_threshold(struct wb *wb, u64 thresh, u64 dirty);
 
@@ -420,6 +418,11 @@ void wb_wake(struct wb *wb);
 void wb_rearm(struct wb *wb);
 /* When the flusher wakes by itself if its timer is set now; WORLD_NEVER if it never does. */
 u64 wb_periodic_ns(const struct writeback *all);
+/*
+ * Something is on a list of its that was not. Sets the timer if it is not; true if wb_rearm() is to
+ * be called once list_lock, which is held, is let go of.
+ */
+bool wb_arm(struct wb *wb);
 /* False: its flusher is about to end, and does no more work. */
 bool wb_queue_work(struct wb *wb, struct wb_work *work);
 /*

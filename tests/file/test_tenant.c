@@ -165,6 +165,56 @@ RIG_TEST(limits_are_each_tenants_own_and_the_floor_is_free)
 	rig_close(r);
 }
 
+static void write_as(struct rig *r, struct tenant *t, struct file *f, u64 offset, u64 bytes)
+{
+	u64 before = engine_act_for(t);
+
+	(void)r;
+	rig_write(f, offset, bytes, 1);
+	engine_restore(before);
+}
+
+/*
+ * Reference 4.3: of its file pages, and of those it could still get, which are what its memory
+ * leaves room for and what is clean of others'. 20 and 10 % are 819 and 409 parts of 4096.
+ */
+RIG_TEST(linux_limits_are_of_the_memory_a_tenant_has_and_could_get)
+{
+	struct rig *r = rig_open("linux-7.4");
+	struct file *f = rig_file(rig_inode(r, PAGE_SIZE), 0);
+	struct tenant *roomy = add(r, "roomy", (struct tenant_settings){ .memory_bytes = 8 * MIB });
+	struct tenant_settings small = { .memory_bytes = 200 * KIB };
+	struct tenant *full = add(r, "full", none);
+	struct tenant *bytes = add(r, "bytes", (struct tenant_settings){ .dirty_bytes = 1 * MIB });
+	struct tenant *huge =
+		add(r, "huge", (struct tenant_settings){ .memory_bytes = 1024 * MIB });
+
+	write_as(r, roomy, f, 0, 400 * KIB);
+	write_as(r, full, f, 1 * MIB, 400 * KIB);
+	/* now it has more than that */
+	assert_int_equal(engine_set_tenant(r->e, full, &small), 0);
+	assert_int_equal(stats(r, roomy).cached, 100);
+	assert_int_equal(stats(r, full).dirty, 100);
+	/* 16,385 pages, 200 of them dirty. 100 it has, 1,948 it may still get */
+	assert_int_equal(stats(r, roomy).thresh, 819 * 2048 / 4096);
+	assert_int_equal(stats(r, roomy).background_thresh, 409 * 2048 / 4096);
+	/* its memory is full: 50 pages */
+	assert_int_equal(stats(r, full).thresh, 819 * 50 / 4096);
+	assert_int_equal(stats(r, full).background_thresh, 409 * 50 / 4096);
+	/* 1 MiB of 16,385 pages are 64 parts, rounded up; of 16,185 clean pages */
+	assert_int_equal(stats(r, bytes).thresh, 64 * 16185 / 4096);
+	assert_int_equal(stats(r, bytes).background_thresh, 64 * 16185 / 4096 / 2);
+	/* more memory than there is: what is clean bounds it */
+	assert_int_equal(stats(r, huge).thresh, 819 * 16185 / 4096);
+	assert_int_equal(engine_sync(r->e), 0);
+	assert_int_equal(stats(r, roomy).thresh, 819 * 2048 / 4096);
+	assert_int_equal(stats(r, huge).thresh, 819 * 16385 / 4096);
+	/* its own clean pages are not others': 100 it has, and 16,285 */
+	assert_int_equal(engine_set_tenant(r->e, roomy, &none), 0);
+	assert_int_equal(stats(r, roomy).thresh, 819 * 16385 / 4096);
+	rig_end(r, f);
+}
+
 /* A throttled tenant's own pages are written, from a file that is full of others' dirty ones. */
 RIG_TEST(targeted_writes_what_the_tenant_dirtied_and_nothing_else)
 {
@@ -386,6 +436,7 @@ int main(void)
 		cmocka_unit_test(folios_are_his_who_touched_them_first),
 		cmocka_unit_test(names_and_settings_are_checked),
 		cmocka_unit_test(limits_are_each_tenants_own_and_the_floor_is_free),
+		cmocka_unit_test(linux_limits_are_of_the_memory_a_tenant_has_and_could_get),
 		cmocka_unit_test(targeted_writes_what_the_tenant_dirtied_and_nothing_else),
 		cmocka_unit_test(who_takes_a_place_is_served_like_the_one_before),
 		cmocka_unit_test(background_writes_what_is_nobodys),
