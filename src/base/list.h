@@ -8,6 +8,7 @@
 #define SLUICE_BASE_LIST_H
 
 #include "base/types.h"
+#include <assert.h>
 
 struct list_node {
 	struct list_node *next, *prev;
@@ -27,6 +28,7 @@ static inline bool list_empty(const struct list_node *head)
 /* Puts n, which stands on no list, right after `at`: at the front if `at` is the head. */
 static inline void list_add(struct list_node *at, struct list_node *n)
 {
+	assert(!n->next || list_empty(n)); /* fresh, of zeros; or off every list */
 	n->next = at->next;
 	n->prev = at;
 	at->next->prev = n;

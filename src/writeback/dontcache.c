@@ -97,6 +97,21 @@ static u64 backlog(struct wb *wb)
 	       atomic_load_explicit(&wb->dontcache.promised, memory_order_relaxed);
 }
 
+/*
+ * False: it stands there already, or is going away. list_lock held. Between a look at known_drop
+ * and the lock it may have been queued, taken and written: who has the lock looks again.
+ */
+static bool stand_in_queue(struct inode *inode)
+{
+	struct dontcache *d = &inode->wb->dontcache;
+
+	if (inode->state & INODE_FREEING || !list_empty(&inode->drop_link))
+		return false;
+	list_add_tail(&d->files, &inode->drop_link);
+	d->queued++;
+	return true;
+}
+
 /* The inode has marked pages: it gets into the queue, and the flusher to know. */
 static void enqueue(struct inode *inode)
 {
@@ -107,12 +122,9 @@ static void enqueue(struct inode *inode)
 	if (atomic_load_explicit(&inode->known_drop, memory_order_relaxed))
 		return;
 	spin_lock(&wb->list_lock);
-	if (!(inode->state & INODE_FREEING) && list_empty(&inode->drop_link)) {
-		list_add_tail(&d->files, &inode->drop_link);
-		d->queued++;
-		arm = d->due_ns == WORLD_NEVER;
-		if (arm)
-			d->due_ns = world_now() + AGE_NS;
+	if (stand_in_queue(inode) && d->due_ns == WORLD_NEVER) {
+		arm = true;
+		d->due_ns = world_now() + AGE_NS;
 	}
 	atomic_store_explicit(&inode->known_drop, 1, memory_order_relaxed);
 	spin_unlock(&wb->list_lock);
@@ -271,10 +283,9 @@ static s64 write_file(struct wb *wb, struct inode *inode)
 	spin_lock(&inode->m.tree_lock);
 	left = index_tagged(&inode->m.index, TAG_DROP);
 	spin_unlock(&inode->m.tree_lock);
-	if (left && !(inode->state & INODE_FREEING)) {
+	if (left) {
 		atomic_store_explicit(&inode->known_drop, 1, memory_order_relaxed);
-		list_add_tail(&wb->dontcache.files, &inode->drop_link);
-		wb->dontcache.queued++;
+		stand_in_queue(inode);
 	}
 	atomic_fetch_add(&inode->sync_waiters, 1);
 	world_unpark(&inode->sync_waiters, ~0u);

@@ -308,6 +308,36 @@ RIG_TEST(test_own_leaves_nothing_behind)
 	rig_end(r, f);
 }
 
+/*
+ * Who marks pages may look whether their file is queued before another thread queues it, and come to
+ * the queue when it has been taken from there and is being written. It stands there once.
+ */
+RIG_TEST(test_own_queues_a_file_once)
+{
+	struct rig *r = open_with("sluice", "own");
+	struct file *f = rig_file(rig_inode(r, 4096), 0);
+	struct inode *inode = f->inode;
+	struct wb *wb = r->e->all.wb[0];
+
+	r->device_config.bytes_per_s = 10 * MIB;
+	assert_int_equal(device_reconfigure(r->d, &r->device_config), 0);
+	write_drop(f, 0, 13 * MIB);
+	after_ms(50); /* as much is in flight as may be: the flusher waits, amid this file */
+	assert_true(inode->state & INODE_SYNC);
+	assert_int_equal(wb->dontcache.queued, 0);
+	atomic_store(&inode->known_drop, 0);
+	atomic_store(&wb->dontcache.stuck, 1); /* nobody waits for room */
+	write_drop(f, 20 * MIB, 4096);
+	assert_int_equal(wb->dontcache.queued, 1);
+	for (u32 i = 0; i < 300; i++) {
+		after_ms(10);
+		assert_in_range(wb->dontcache.queued, 0, 1);
+	}
+	assert_int_equal(cached(r), 0);
+	assert_true(list_empty(&wb->dontcache.files));
+	rig_end(r, f);
+}
+
 static void write_stream(void *file)
 {
 	for (u64 i = 0; i < 64; i++)
@@ -412,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_own_writes_marked_pages_in_file_order),
 		cmocka_unit_test(test_own_begins_with_a_mib),
 		cmocka_unit_test(test_own_leaves_nothing_behind),
+		cmocka_unit_test(test_own_queues_a_file_once),
 		cmocka_unit_test(test_own_backlog_is_bounded),
 		cmocka_unit_test(test_own_lets_go_when_nothing_lands),
 		cmocka_unit_test(test_own_lets_go_when_all_fails),
