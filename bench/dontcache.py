@@ -33,7 +33,7 @@ JOBS = {
     'random': '[w]\nfilename=f0\nsize={0}m\nio_size={1}m\nrw=randwrite\nbs=4k\n',
     'four': '[w]\nfilename_format=f$jobnum\nnumjobs=4\ngroup_reporting\nsize={2}m\nrw=write\nbs=1m\n',
     'beside': '[w]\nfilename=f0\nsize={0}m\nrw=write\nbs=1m\nexitall\n'
-              '[r]\nfilename=r\nsize={2}m\nrw=read\nbs=128k\nuncached=0\ntime_based\nruntime=600\n',
+              '[r]\nfilename=r\nsize={2}m\nrw=read\nbs=128k\ntime_based\nruntime=600\n',
 }
 HEAD = '[global]\nthread\nend_fsync=1\ndirectory={}\n{}\n'
 libc = ctypes.CDLL(None, use_errno=True)
@@ -103,15 +103,17 @@ def run(words, folder):
     return json.loads(text), used.ru_utime + used.ru_stime + threads, most
 
 
-def measure(sluice, folder, found):
+def measure(sluice, folder, found, turn):
     ours = [sluice, 'run', '--output-format=json', '-q']
-    ways = (('ours', 'uncached=1', ours + ['--engine', 'sluice', '--memory', '256M']),
+    ways = (('ours', 'uncached=1', ours + ['--engine', 'sluice', '--memory', '512M']),
             ('dontcache', 'uncached=1', ours + ['--engine', 'posix']),
             ('buffered', 'uncached=0', ours + ['--engine', 'posix']))
+    ways = ways[turn % 3:] + ways[:turn % 3]  # each comes after each
     for job, text in JOBS.items():
         for name, flag, command in ways:
             for path in glob.glob(os.path.join(folder, 'f*')):
                 os.unlink(path)
+            os.sync()  # what that leaves to do is not the next one's
             path = os.path.join(folder, 'job.fio')
             with open(path, 'w') as f:
                 f.write(HEAD.format(folder, flag) +
@@ -137,8 +139,8 @@ def main():
         with open(os.path.join(folder, 'r'), 'wb') as f:
             for _ in range(SIZE_MIB // 4):
                 f.write(os.urandom(1 << 20))
-        for _ in range(ROUNDS):
-            measure(sys.argv[1], folder, found)
+        for turn in range(ROUNDS):
+            measure(sys.argv[1], folder, found, turn)
     finally:
         shutil.rmtree(folder)
     for job in JOBS:
