@@ -309,8 +309,8 @@ RIG_TEST(test_own_leaves_nothing_behind)
 }
 
 /*
- * Who marks pages may look whether their file is queued before another thread queues it, and come to
- * the queue when it has been taken from there and is being written. It stands there once.
+ * Who marks pages may look whether their file is queued before another thread queues it, and come
+ * to the queue when it has been taken from there and is being written. It stands there once.
  */
 RIG_TEST(test_own_queues_a_file_once)
 {
