@@ -323,6 +323,21 @@ void hit_expect(const struct inode *inode, u64 position)
 	fetch_to_write(guess_folio(&inode->m, position >> PAGE_SHIFT));
 }
 
+void file_expect(const struct file *f, u64 offset)
+{
+	const struct mapping *m = &f->inode->m;
+	u64 page = offset >> PAGE_SHIFT;
+	const struct leaf *leaf;
+
+	world_read_begin();
+	leaf = index_find(&m->index, page);
+	if (leaf) {
+		fetch_to_write(leaf);
+		fetch_to_write(&leaf->folio[page % LEAF_PAGES]);
+	}
+	world_read_end();
+}
+
 void hit_expect_later(const struct inode *inode, u64 position)
 {
 	const struct mapping *m = &inode->m;
