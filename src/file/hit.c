@@ -130,8 +130,8 @@ static bool is_readable(struct inode *inode, const struct found *at, u64 positio
 
 	if (flags & (FOLIO_MARK | FOLIO_DROP))
 		return false;
-	/* there, time goes by folio: those valid only in part take the long way */
-	if (world_is_sim())
+	/* time goes by folio then: those valid only in part take the long way */
+	if (world_models_calls())
 		return pages_valid(m, index_find(&m->index, at->first), at->first,
 				   at->first + at->pages);
 	if (likely(pages_valid(m, at->leaf, page, pages_of(stop))))
