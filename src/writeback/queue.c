@@ -96,7 +96,7 @@ void inode_mark_dirty(struct inode *inode)
 	spin_unlock(&wb->list_lock);
 	if (arm)
 		wb_rearm(wb);
-	/* a write that was under way when its tenant went away has failed: nobody would look there */
+	/* a write that was under way when its tenant went has failed: nobody would look there */
 	if (unlikely(closed))
 		inode_move(inode, wb->root);
 }

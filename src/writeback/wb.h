@@ -528,8 +528,8 @@ void retry_arm(struct wb *wb);
 
 void flusher_run(void *wb); /* the task */
 /*
- * Starts writing all that is dirty now on all devices, and waits until it has been submitted. False:
- * inodes may have been passed over, for they changed their flushers, or theirs is about to end.
+ * Starts writing all that is dirty now on all devices, and waits until it has been submitted.
+ * False: inodes may have been passed over, for they changed their flushers, or theirs is ending.
  */
 bool writeback_sync(struct writeback *all);
 
