@@ -623,6 +623,31 @@ def test_changes_underneath_are_seen_at_open():
             equal(read_file(f), content)
 
 
+def test_a_folder_lists_what_was_made_and_moved_on_either_side():
+    with rig() as r:
+        r.serve()
+        dice, wanted = random.Random(7), set()
+        for i in range(400):
+            root, name = dice.choice((r.mount, r.source)), 'n%d' % i
+            change = dice.randrange(4)
+            if change < 2 or not wanted:
+                write_file(os.path.join(root, name), b'x')
+                wanted.add(name)
+            elif change == 2:
+                # by the side that has seen it: the kernel may not know it yet, or still
+                old = dice.choice(sorted(wanted))
+                os.rename(os.path.join(r.source, old), os.path.join(r.source, name))
+                wanted ^= {old, name}
+            else:
+                old = dice.choice(sorted(wanted))
+                os.unlink(os.path.join(r.source, old))
+                wanted.remove(old)
+            for _ in range(dice.randrange(1, 4)):
+                equal(sorted(os.listdir(r.mount)), sorted(wanted))
+            if i % 100 == 99:
+                time.sleep(0.05)  # so that it is old enough for the kernel to keep it
+
+
 def test_a_full_source_says_so_to_who_writes():
     with rig() as r:
         small = r.mount_tmpfs(4 * MIB)
