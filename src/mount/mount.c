@@ -405,7 +405,7 @@ static void lose(void *ctx, const struct sluice_loss *loss)
 {
 	struct losing *l = ctx;
 
-	if (strcmp(l->path, loss->path))
+	if (strcmp(l->path, loss->path) != 0)
 		tell(l);
 	snprintf(l->path, sizeof(l->path), "%s", loss->path);
 	l->error = loss->error;
