@@ -21,7 +21,7 @@
  * and passes: where many write the same file, they so stay together, and each page is written out
  * once for all of them. Only when nothing lands at all, for 200 ms, or it fails, those in line are
  * let go: then the limits on everything dirty hold them. While nobody reads the bound is a quarter
- * of that, and a quarter of the bound is in flight: enough to keep a device busy, and little enough
+ * of that, and half of the bound is in flight: enough to keep a device busy, and little enough
  * that it lands evenly. Readers share the device with what is in flight, and a writer beside many
  * of them needs more.
  */
@@ -35,7 +35,7 @@
 #define RATE_NS      (100 * NSEC_PER_MSEC)
 #define STUCK_NS     (200 * NSEC_PER_MSEC)
 #define BOUND_PER_S  10 /* the bound is a second's worth divided by this */
-#define BOUND_MIN    (12 * MIB_PAGES)
+#define BOUND_MIN    (24 * MIB_PAGES)
 #define FALL         8 /* it falls by what lands divided by this */
 #define QUIET        4 /* so much less while nobody reads */
 
@@ -111,7 +111,7 @@ static void note_bound(struct wb *wb, u32 landed)
 
 u64 dontcache_in_flight_max(struct wb *wb)
 {
-	return max_u64(dontcache_bound(wb) * PAGE_SIZE / 4, 8 * (u64)DEPTH_IO_BYTES);
+	return max_u64(dontcache_bound(wb) * PAGE_SIZE / 2, 8 * (u64)DEPTH_IO_BYTES);
 }
 
 static u64 backlog(struct wb *wb)

@@ -376,20 +376,20 @@ RIG_TEST(test_own_backlog_is_bounded)
 
 static void write_elsewhere(void *file)
 {
-	write_drop(file, 32 * MIB, MIB);
+	write_drop(file, 64 * MIB, MIB);
 }
 
 /* Who overwrites what is owed already passes those who wait for room. */
 RIG_TEST(test_own_overwriters_need_no_room)
 {
-	struct rig *r = open_sized("sluice", "own", 256 * MIB);
+	struct rig *r = open_sized("sluice", "own", 512 * MIB);
 	struct file *f = rig_file(rig_inode(r, 4096), 0);
 	struct task *t;
 	u64 start;
 
 	r->device_config.bytes_per_s = 10 * MIB;
 	assert_int_equal(device_reconfigure(r->d, &r->device_config), 0);
-	write_drop(f, 0, 16 * MIB); /* the bound is 12, and some 8 may be in flight */
+	write_drop(f, 0, 32 * MIB); /* the bound is 24, and 12 may be in flight */
 	after_ms(20);
 	t = world_spawn("other", write_elsewhere, f);
 	after_ms(1);
@@ -397,15 +397,15 @@ RIG_TEST(test_own_overwriters_need_no_room)
 	assert_true(level(r, LEVEL_DROP) >= 256);
 	start = world_now();
 	for (u32 i = 0; i < 16; i++) {
-		write_drop(f, 15 * MIB, MIB);
-		write_drop(f, 15 * MIB + 100, MIB - 200);
+		write_drop(f, 31 * MIB, MIB);
+		write_drop(f, 31 * MIB + 100, MIB - 200);
 	}
 	assert_int_equal(world_now(), start);
 	assert_int_equal(r->e->all.wb[0]->dontcache.waits, 1);
-	write_drop(f, 15 * MIB + 4096, MIB); /* its last page is new */
+	write_drop(f, 31 * MIB + 4096, MIB); /* its last page is new */
 	assert_true(world_now() - start > 400 * MS);
 	world_join(t);
-	after_ms(3000);
+	after_ms(5000);
 	assert_int_equal(cached(r), 0);
 	rig_end(r, f);
 }
