@@ -177,7 +177,10 @@ struct writeback *engine_writeback(struct engine *e);
 u64 engine_drop_caches(struct engine *e);
 /* In a simulated world: looks at so many pages of memory and drops what is clean there. */
 u64 engine_page_out(struct engine *e, u64 pages);
-/* Audits: recomputes every ledger from the state words; false and a text if they differ. */
+/*
+ * Audits: recomputes every ledger from the state words; false and a text if they differ. Nobody may
+ * change anything meanwhile, the flusher included: with real threads, sync first.
+ */
 bool engine_audit(struct engine *e, char *why, size_t why_size);
 
 #endif

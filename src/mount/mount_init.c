@@ -14,6 +14,7 @@
  * The kernel reads ahead no more than its default for block devices, whatever is agreed on, until
  * root raises the limit of the mount in /sys.
  */
+#include "mount/fuse_request.h"
 #include "mount/mount_inner.h"
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -50,7 +51,7 @@ static ssize_t take_request(int fd, void *buf, size_t length, void *mount)
 	ssize_t n;
 
 	do {
-		n = read(fd, buf, length);
+		n = fuse_request_read(fd, buf, length);
 		if (n >= (ssize_t)sizeof(*head) &&
 		    !(n = (ssize_t)young_request(m, fd, buf, (size_t)n)))
 			continue;

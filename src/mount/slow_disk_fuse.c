@@ -14,6 +14,7 @@
  * tells the kernel so (prctl(2)).
  */
 #define FUSE_USE_VERSION 312
+#include "mount/fuse_request.h"
 #include "mount/fuse_said.h"
 #include "mount/slow_disk_service.h"
 #include <errno.h>
@@ -25,6 +26,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { INODE_ROOT = FUSE_ROOT_ID, INODE_DISK, INODE_STATS };
@@ -292,6 +294,20 @@ static const struct fuse_lowlevel_ops operations = {
 	.readdir = on_readdir,
 };
 
+static ssize_t take_request(int fd, void *buf, size_t length, void *disk)
+{
+	(void)disk;
+	return fuse_request_read(fd, buf, length);
+}
+
+static ssize_t give_reply(int fd, struct iovec *iov, int count, void *disk)
+{
+	(void)disk;
+	return writev(fd, iov, count);
+}
+
+static const struct fuse_custom_io custom_io = { .writev = give_reply, .read = take_request };
+
 static int mount_it(struct slow_disk *d, const char *mountpoint, struct err *e)
 {
 	char all[] = "allow_other,default_permissions,fsname=sluice,subtype=sluice-device";
@@ -311,7 +327,8 @@ static int mount_it(struct slow_disk *d, const char *mountpoint, struct err *e)
 	fuse_opt_free_args(&args); /* libfuse adds to them */
 	/* a signal from now on is to unmount what is mounted */
 	if (d->session && !fuse_set_signal_handlers(d->session) &&
-	    !fuse_session_mount(d->session, mountpoint))
+	    !fuse_session_mount(d->session, mountpoint) &&
+	    !fuse_session_custom_io(d->session, &custom_io, fuse_session_fd(d->session)))
 		return 0;
 	err_set(e, mountpoint, 0, "cannot be mounted on: %s", fuse_said_why());
 	return -EIO;

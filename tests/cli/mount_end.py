@@ -17,7 +17,7 @@ import time
 import traceback
 
 import program
-from mount_rig import ends, is_mounted, need_mounts, rig, sh
+from mount_rig import ends, is_mounted, need_mounts, rig, sh, traced
 from program import SLUICE, Skip, contains, equal, sluice
 
 MIB = 1 << 20
@@ -141,6 +141,18 @@ def test_data_that_cannot_be_written_is_kept_and_then_named():
             'sluice umount: %s: it is unmounted, and this is lost\n' % r.mount))
         text = ends(child, 1)
         contains(text, 'sluice mount: ' + lost)
+
+
+def test_an_aborted_connection_ends_it_as_unmounting_does():
+    with rig() as r:
+        child = r.serve(LAZY)
+        write(os.path.join(r.mount, 'f'), b'x' * MIB)
+        with traced(child, '-o', os.path.join(r.folder, 'calls'), '-P', '/dev/fuse',
+                    '-e', 'inject=read:error=ECONNABORTED'):
+            equal(ends(child), '')
+        with open(os.path.join(r.source, 'f'), 'rb') as f:
+            equal(f.read(), b'x' * MIB)
+        assert not is_mounted(r.mount)
 
 
 def test_a_source_may_be_unmounted_only_when_it_is_not_served():

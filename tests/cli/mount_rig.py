@@ -4,6 +4,7 @@ nothing of it is left behind."""
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -116,3 +117,30 @@ def read_status(process, task, name):
     except OSError:
         pass
     return 0
+
+
+def wait_until(what, condition):
+    for _ in range(1000):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError('it never came that ' + what)
+
+
+@contextlib.contextmanager
+def traced(child, *words):
+    """The system calls of a process go by strace, which is told these words."""
+    if not shutil.which('strace'):
+        raise Skip('strace is not installed')
+    tracer = subprocess.Popen(['strace', '-f', '-qq', *words, '-p', str(child.pid)],
+                              stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until('strace looks', lambda: tracer.poll() is not None or child.poll() is not None
+                   or all(read_status(child.pid, task, 'TracerPid')
+                          for task in os.listdir('/proc/%d/task' % child.pid)))
+        if tracer.poll() is not None and child.poll() is None:
+            raise Skip('strace may not look here')
+        yield
+    finally:
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait()

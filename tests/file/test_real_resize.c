@@ -96,6 +96,7 @@ static void test_reads_and_writes_while_it_changes_its_size(void **state)
 	engine_memory(engine, &use);
 	assert_in_range(use.arena_bytes, 0, 2 * MIB);
 	assert_int_equal(use.stuck_bytes, 0);
+	assert_int_equal(engine_sync(engine), 0);
 	if (!engine_audit(engine, why, sizeof(why)))
 		fail_msg("%s", why);
 	assert_int_equal(engine_destroy(engine), 0);

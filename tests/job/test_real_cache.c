@@ -103,6 +103,7 @@ static void jobs_check_what_they_wrote(void **state)
 		assert_int_equal(r.rows[1].dir[JOB_DIR_WRITE].ios, 1024);
 		assert_int_equal(r.rows[1].sync_ios, 20);
 		job_results_finish(&r);
+		assert_int_equal(engine_sync(engine_cache_engine(cache)), 0);
 		if (!engine_audit(engine_cache_engine(cache), why, sizeof(why)))
 			fail_msg("%s", why);
 		assert_int_equal(engine_cache_destroy(cache, &losses), 0);
