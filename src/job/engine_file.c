@@ -84,3 +84,12 @@ void engine_file_calls(struct job_engine *je)
 	je->size = call_size;
 	je->sync_range = call_sync_range;
 }
+
+int engine_file_act_for(struct engine *e, const char *tenant)
+{
+	struct tenant *t = engine_tenant(e, tenant);
+
+	if (t)
+		engine_act_for(t);
+	return t ? 0 : -ENOENT;
+}

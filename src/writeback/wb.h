@@ -122,6 +122,7 @@ struct dontcache {
 	u64 due_ns;             /* when the flusher looks at them by itself; likewise */
 	_Atomic u64 in_flight;  /* pages */
 	_Atomic u64 rate;       /* pages a second that landed lately */
+	_Atomic u64 bound;      /* pages, as it stands; 0: nothing has landed yet */
 	_Atomic u64 counted;    /* pages that have landed since */
 	_Atomic u64 since_ns;   /* this */
 	_Atomic u64 promised;   /* pages of writers who were let in and are not done */
@@ -474,10 +475,10 @@ void dontcache_init(struct dontcache *d);
 /* Marked pages that are dirty, in the unit in which the policy counts dirty pages. */
 u64 dontcache_dirty(const struct policy *p, const struct ledger *l);
 /*
- * own: before a DONTCACHE write of so many pages, waits for room; what it returns is to be
+ * own: before a DONTCACHE write to so many pages, waits for room; what it returns is to be
  * given back when the write is over.
  */
-u64 dontcache_enter(struct wb *wb, u64 pages);
+u64 dontcache_enter(struct inode *inode, u64 first, u64 pages);
 void dontcache_leave(struct wb *wb, u64 promised);
 /* A DONTCACHE write is over: policies kick and own. */
 void dontcache_wrote(struct inode *inode);
