@@ -85,7 +85,8 @@ struct writeback {
 	_Atomic u32 count;
 	struct wb *_Atomic first_wb; /* those of tenants too, by their next_wb */
 	struct mutex making;         /* of tenants, and of their wbs */
-	_Atomic u64 moves;           /* of inodes from wb to wb */
+	_Atomic u64 moves;           /* of inodes from wb to wb, that have ended */
+	_Atomic u32 moving;          /* those that have not: each on no list for a moment */
 	u32 cpus;
 	struct wb_cpu *cpu;          /* [cpus] */
 	_Atomic u32 ratelimit_pages; /* per-CPU poll limit */
@@ -527,7 +528,10 @@ void retry_arm(struct wb *wb);
 /* --- flusher.c */
 
 void flusher_run(void *wb); /* the task */
-/* Starts writing all that is dirty now on all devices, and waits until it has been submitted. */
-void writeback_sync(struct writeback *all);
+/*
+ * Starts writing all that is dirty now on all devices, and waits until it has been submitted.
+ * False: inodes may have been passed over, for they changed their flushers, or theirs is ending.
+ */
+bool writeback_sync(struct writeback *all);
 
 #endif
