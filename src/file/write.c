@@ -373,8 +373,11 @@ u64 write_step_bytes(const struct write *w)
 {
 	const struct mapping *m = &w->inode->m;
 	u64 chunk = (u64)PAGE_SIZE << (makes_pages(m, inode_policy(w->inode)) ? 0 : m->max_order);
+	u64 bytes = min_u64(chunk - w->position % chunk, w->end - w->position);
 
-	return min_u64(chunk - w->position % chunk, w->end - w->position);
+	if (unlikely(tenants_in(m->cache)))
+		bytes = min_u64(bytes, tenant_step_bytes(w->inode->wb->all));
+	return bytes;
 }
 
 /* The steps under the inode's lock, held alone; sleeps included. */

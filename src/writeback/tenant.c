@@ -188,6 +188,15 @@ u64 tenant_in_flight(const struct writeback *all, const struct tenant *t)
 	return account_writeback(&all->policy, &t->ledger);
 }
 
+u64 tenant_step_bytes(const struct writeback *all)
+{
+	struct tenants *ts = writeback_tenants(all);
+	struct tenant *t = ts ? tenant_self(ts) : NULL;
+	u64 bytes = t && t->id ? tenant_config(t).limits.dirty_bytes : 0;
+
+	return bytes ? max_u64(round_down(bytes / 4, PAGE_SIZE), PAGE_SIZE) : UINT64_MAX;
+}
+
 /* --- looks */
 
 void tenant_look(struct wb *wb, const struct position *cache, struct domain_look *d)

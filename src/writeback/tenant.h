@@ -56,6 +56,13 @@ struct limits tenant_limits(struct writeback *all, struct tenant *t);
 u64 tenant_dirty(const struct writeback *all, const struct tenant *t);
 u64 tenant_in_flight(const struct writeback *all, const struct tenant *t);
 
+/*
+ * How much the calling task should make dirty between two polls of the throttle: a quarter of what
+ * its tenant may have, where that is given in bytes, so that a large request is no large part of
+ * a small limit.
+ */
+u64 tenant_step_bytes(const struct writeback *all);
+
 /* A look at a tenant's domain, from one at the whole cache's. */
 void tenant_look(struct wb *wb, const struct position *cache, struct domain_look *d);
 /* The device's side of it; whether the wb has more dirty than its part (dirty_exceeded). */

@@ -57,6 +57,28 @@ RIG_TEST(a_tenant_is_charged_what_its_thread_writes)
 	rig_end(r, f);
 }
 
+/* A write of a MiB goes by quarters of a limit that is smaller: 256 KiB are never passed. */
+RIG_TEST(a_request_may_be_larger_than_a_limit)
+{
+	struct tenant_settings small = { .dirty_bytes = 256 * KIB };
+	struct rig *r = rig_new("sluice", 64 * MIB);
+	struct tenant *t;
+	struct file *f;
+	u64 before;
+
+	r->config.contents = false;
+	rig_start(r);
+	f = rig_file(rig_inode(r, PAGE_SIZE), 0);
+	t = add(r, "small", small);
+	before = engine_act_for(t);
+	for (u64 i = 0; i < 4; i++)
+		assert_int_equal(file_pwrite(f, NULL, MIB, i * MIB), MIB);
+	engine_restore(before);
+	assert_in_range(stats(r, t).dirty_max, 32, 64);
+	assert_int_equal(stats(r, t).charged, 1024);
+	rig_end(r, f);
+}
+
 RIG_TEST(a_file_may_be_a_tenants)
 {
 	struct rig *r = rig_open("sluice");
@@ -515,6 +537,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tenant_is_charged_what_its_thread_writes),
+		cmocka_unit_test(a_request_may_be_larger_than_a_limit),
 		cmocka_unit_test(a_file_may_be_a_tenants),
 		cmocka_unit_test(folios_are_his_who_touched_them_first),
 		cmocka_unit_test(names_and_settings_are_checked),
