@@ -5,6 +5,7 @@
 
 #include "file/engine.h"
 #include "file/file.h"
+#include "file/tenant.h"
 #include "job/engine.h"
 
 /* Where an engine keeps more of an open file than this, it is the first of that. */
@@ -17,5 +18,7 @@ struct job_file {
 unsigned engine_file_flags(unsigned job_flags);
 /* Sets the calls that need nothing but the open file: all but open, close, unlink, lay_out. */
 void engine_file_calls(struct job_engine *je);
+/* The calling task acts for the tenant of that name from now on; 0 or -ENOENT. */
+int engine_file_act_for(struct engine *e, const char *tenant);
 
 #endif
