@@ -138,6 +138,7 @@ static int open_source(struct mount *m, const char *source, struct err *e)
 	if (m->root.fd < 0 || fstatvfs(m->root.fd, &fs))
 		return -errno;
 	m->source_flags = fs.f_flag;
+	m->fine_times = node_times_are_fine(m->root.fd);
 	m->no_atime = fs.f_flag & (ST_NOATIME | ST_RDONLY);
 	m->strict_atime = !(fs.f_flag & (ST_NOATIME | ST_RELATIME));
 	return 0;

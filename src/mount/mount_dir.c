@@ -47,7 +47,7 @@ void dir_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 		free(d);
 		return;
 	}
-	d->ctime_ns = node_settled_ctime(&st);
+	d->ctime_ns = node_settled_ctime(m, &st);
 	fi->fh = (uintptr_t)d;
 	fi->cache_readdir = !m->strict_atime;
 	fi->keep_cache = names_hold(m, n, d->ctime_ns);

@@ -89,8 +89,10 @@ struct mount {
 	struct farewell farewell;
 	u64 init_unique;
 	bool drops_privileges, maps_direct, extends_setxattr;
-	bool no_atime, strict_atime; /* as the source has been mounted; immutable, as is the next */
-	unsigned long source_flags;  /* ST_RDONLY, ... */
+	bool no_atime,
+		strict_atime;       /* as the source has been mounted; immutable, as the next two */
+	unsigned long source_flags; /* ST_RDONLY, ... */
+	bool fine_times;            /* see node_times_are_fine() */
 	_Atomic s64 clock_ns; /* the latest ctime that the source has told: see mount_inode.c */
 	_Atomic bool
 		left; /* it was unmounted, but the session did not end: libfuse would complain */
@@ -155,10 +157,15 @@ void node_changed(struct mount *m, struct node *n, const struct stat *after);
 /* Data was read, by the handle if it is not NULL: atime moves, if the source has it move. */
 void node_accessed(struct mount *m, struct node *n, struct handle *h);
 /*
+ * Whether in the file system of a folder a change of what somebody has looked at always gets a time
+ * of its own, as it does since Linux 6.13 in most: tried out on a file without a name.
+ */
+bool node_times_are_fine(int folder);
+/*
  * The ctime by which a later change can be told from now: nanoseconds, or 0: it is so young that a
  * change may get the same.
  */
-s64 node_settled_ctime(const struct stat *st);
+s64 node_settled_ctime(const struct mount *m, const struct stat *st);
 /* The source was given an mtime: `t`, or NULL: one that it is to be asked for. */
 void node_mtime_set(struct node *n, const struct timespec *t);
 /* Whether nanoseconds since 1970 do not fit into a word: before 1678, or after 2262. */

@@ -128,11 +128,14 @@ def test_a_folder_that_did_not_change_is_opened_but_not_read_again():
                 pass
         time.sleep(0.1)  # its last change is older than a tick of the clock of files
         with counted(r, child) as c:
+            begun = time.monotonic()
             for _ in range(FILES):
                 assert set(os.listdir(r.mount)) == names
-        # once a second, so that names and attributes are as fresh; and a slow machine may take some
-        assert c.all('getdents64') <= FILES / 2, c.calls
-        assert c.all('read') <= 2.7 * FILES, c.calls  # to open it, and the end of that
+            seconds = time.monotonic() - begun
+        # it is read again once a second, and whenever somebody has the kernel drop what it keeps
+        assert c.all('getdents64') <= FILES / 2 + 4 * seconds, c.calls
+        # to open it, and the end of that
+        assert c.all('read') <= 2.7 * FILES + 8 * seconds, c.calls
 
 
 def test_many_idle_files_are_not_written_by_who_closes_others():
