@@ -267,6 +267,11 @@ static struct dirtied set_dirty(const struct write *w, struct folio *f)
 	return folio_set_dirty(f, first, (u32)(end - first));
 }
 
+void write_make_dirty(struct write *w, struct folio *f)
+{
+	account(w, f, set_dirty(w, f));
+}
+
 /*
  * A step whose folio is cached and free, under that folio's lock alone; false: it is not, and
  * nothing was done.
