@@ -174,8 +174,10 @@ int inode_flush_device(struct inode *inode);
 /* The same for one file: its metadata, or only what its data needs, and what was answered. */
 int inode_make_safe(struct inode *inode, bool data_only);
 
-/* A call has changed the inode's times, and its size if it grew. */
+/* A call has changed the inode's times; `grew`: and what is needed to read its data back. */
 void inode_changed(struct inode *inode, bool grew);
+/* A write came up to `end`. */
+void inode_wrote(struct inode *inode, u64 end);
 
 /*
  * The last word on an inode whose last sync gave `error`: nobody writes it from here on, what was

@@ -256,7 +256,7 @@ static int fault_store(struct file_map *m, u64 page)
 	page_map_enter(&m->pages, &inode->m, page, true);
 	folio_note_use(inode->m.cache, f, page, f->index);
 	put_locked(inode->m.cache, f);
-	inode_changed(inode, false);
+	inode_wrote(inode, (page + 1) << PAGE_SHIFT);
 	return throttle_poll(inode, false);
 }
 

@@ -529,7 +529,7 @@ ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigned count
 {
 	struct inode *inode = f->inode;
 	struct write w = { .inode = inode, .from.iov = iov, .flags = flags };
-	u64 done, promised = 0, size = size_now(inode);
+	u64 done, promised = 0;
 	int rc;
 
 	if (f->flags & FILE_NO_WRITE)
@@ -572,7 +572,7 @@ ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigned count
 	if (done) {
 		int error;
 
-		inode_changed(inode, w.position > size);
+		inode_wrote(inode, w.position);
 		error = after_write(f, flags, *offset, w.position);
 
 		if (error)
