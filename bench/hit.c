@@ -8,8 +8,8 @@
  *	bench_hit [DIRECTORY]		of the kernel's file; else $SLUICE_BENCH_DIR, else /var/tmp;
  *					./dev bench has it on XFS (bench/on_xfs.py)
  */
-#include "bench.h"
 #include "file/inner.h"
+#include "together.h"
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -239,54 +239,68 @@ static void writes(const char *title, const char *wanted, struct pattern pattern
 	free(buf);
 }
 
-/*
- * Two threads at one open file, against one: how many times the work of one they do in a second
- * of CPU time each.
- */
-struct pair {
-	struct run run;
-	u64 n;
-	u64 ns;
-};
-
-static void pair_task(void *arg)
+/* Two threads at one open file, each in its own buffer; and two bare copies in the same rounds. */
+static void move_all(void *arg)
 {
-	struct pair *p = arg;
-	u64 start = bench_cpu_now();
+	struct run *r = arg;
 
-	p->run.move(&p->run, p->n);
-	p->ns = bench_cpu_now() - start;
+	r->move(r, MOVES);
 }
 
-static void together(const char *title, mover move, struct file *f)
+struct pair {
+	struct run run[2];
+	double alone_ns[ROUNDS], times[ROUNDS];
+};
+
+static void make_pair(struct pair *p, const struct run *both)
 {
-	struct pair pairs[2];
-	double gain[ROUNDS], alone[ROUNDS];
-
-	for (unsigned i = 0; i < 2; i++)
-		pairs[i] = (struct pair){ .run = { .move = move,
-						   .pattern = { GIB, PAGE_SIZE, i + 1 },
-						   .bytes = PAGE_SIZE,
-						   .file = f,
-						   .buf = calloc(1, PAGE_SIZE) },
-					  .n = MOVES * 4 };
-	for (unsigned round = 0; round < ROUNDS; round++) {
-		struct task *task;
-
-		pair_task(&pairs[0]);
-		alone[round] = (double)pairs[0].ns / (double)pairs[0].n;
-		task = world_spawn("bench", pair_task, &pairs[1]);
-		if (!task)
+	for (unsigned i = 0; i < 2; i++) {
+		p->run[i] = *both;
+		p->run[i].pattern = (struct pattern){ GIB, PAGE_SIZE, i + 1 };
+		p->run[i].bytes = PAGE_SIZE;
+		p->run[i].buf = calloc(1, PAGE_SIZE);
+		if (!p->run[i].buf)
 			abort();
-		pair_task(&pairs[0]);
-		world_join(task);
-		gain[round] = alone[round] / ((double)pairs[0].ns / (double)pairs[0].n) +
-			      alone[round] / ((double)pairs[1].ns / (double)pairs[1].n);
 	}
-	printf("%-28s one thread %7.1f ns   two do %.2fx its work   wanted: 1.8x\n", title,
-	       median_of(alone), median_of(gain));
-	free(pairs[0].run.buf);
-	free(pairs[1].run.buf);
+}
+
+static void together(const char *title, const struct run *ours, const struct run *bare)
+{
+	double ratio[ROUNDS], beside[ROUNDS];
+	struct pair pair[2]; /* ours, bare */
+
+	make_pair(&pair[0], ours);
+	make_pair(&pair[1], bare);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		beside[round] = 1;
+		for (unsigned i = 0; i < 2; i++) {
+			struct pair *p = &pair[i];
+			struct gain g = gain_of_two(move_all, &p->run[0], &p->run[1]);
+
+			p->alone_ns[round] = g.alone_ns / MOVES;
+			p->times[round] = g.times;
+			beside[round] = g.beside < beside[round] ? g.beside : beside[round];
+		}
+		ratio[round] = pair[0].times[round] / pair[1].times[round];
+	}
+	printf("%-28s one thread %7.1f ns   two do %.2fx its work   two bare copies %.2fx (%.2f of "
+	       "theirs; side by side %.0f %% of the time)   wanted: 1.8x\n",
+	       title, median_of(pair[0].alone_ns), median_of(pair[0].times),
+	       median_of(pair[1].times), median_of(ratio), 100 * median_of(beside));
+	for (unsigned i = 0; i < 4; i++)
+		free(pair[i / 2].run[i % 2].buf);
+}
+
+static void reads_together(const char *title, struct file *f, char *memory)
+{
+	together(title, &(struct run){ .move = by_read_hit, .file = f },
+		 &(struct run){ .move = by_memcpy, .memory = memory });
+}
+
+static void writes_together(const char *title, struct file *f, char *memory)
+{
+	together(title, &(struct run){ .move = by_write_hit, .file = f },
+		 &(struct run){ .move = into_memory, .memory = memory });
 }
 
 static void make_engine(void)
@@ -322,9 +336,8 @@ int main(int argc, char **argv)
 		reads(title, "wanted: 0.35x of pread", hot, PAGE_SIZE, memory, f, fd);
 		snprintf(title, sizeof(title), "read 512 B, 1 GiB, order %u", order);
 		reads(title, "wanted: 0.25x of pread", small, 512, memory, f, fd);
-		if (order == 9) {
-			together("read 4 KiB, 1 GiB", by_read_hit, f);
-		}
+		if (order == 9)
+			reads_together("read 4 KiB, two, order 9", f, memory);
 		drop_file(f);
 	}
 	for (u32 order = 0; order <= 9; order++) {
@@ -337,8 +350,10 @@ int main(int argc, char **argv)
 		snprintf(title, sizeof(title), "write 4 KiB, 1 MiB, order %u", order);
 		writes(title, order ? "wanted: as order 0, +-10 %" : "wanted: 0.3x of pwrite", hot,
 		       PAGE_SIZE, memory, f, order ? -1 : fd);
+		if (order == 0)
+			writes_together("write 4 KiB, two, order 0", f, memory);
 		if (order == 9)
-			together("write 4 KiB, 1 GiB", by_write_hit, f);
+			writes_together("write 4 KiB, two, order 9", f, memory);
 		drop_file(f);
 	}
 	engine_destroy(engine);

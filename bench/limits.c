@@ -10,9 +10,7 @@
  * Ratios are to the bare copy of the same round, CPU time of the thread.
  */
 #include "base/bits.h"
-#include "bench.h"
-#include "world/world.h"
-#include <stdatomic.h>
+#include "together.h"
 #include <string.h>
 #include <sys/mman.h>
 
@@ -279,50 +277,35 @@ static void writes(const char *title, u64 bytes)
 
 /* --- two threads --- */
 
-struct half {
-	struct work work;
-	u64 ns;
-};
-
-static void half_task(void *arg)
+static void move_all(void *arg)
 {
-	struct half *h = arg;
-	u64 start = bench_cpu_now();
+	struct work *w = arg;
 
-	h->work.move(&h->work, 4 * MOVES);
-	h->ns = bench_cpu_now() - start;
+	w->move(w, 4 * MOVES);
 }
 
-/* How many times the work of one two do in a second of CPU time each. */
 static void together(const char *name, struct work work, bool apart)
 {
-	struct half halves[2] = { { .work = work }, { .work = work } };
-	double gain[ROUNDS], alone[ROUNDS];
+	struct work halves[2] = { work, work };
+	double times[ROUNDS], alone[ROUNDS];
 
 	for (unsigned i = 0; i < 2; i++) {
-		halves[i].work.bytes = PAGE_SIZE;
-		halves[i].work.state = i + 1;
-		halves[i].work.buf = calloc(1, PAGE_SIZE);
-		halves[i].work.memory = memory + (apart ? i * (GIB / 2) : 0);
+		halves[i].bytes = PAGE_SIZE;
+		halves[i].state = i + 1;
+		halves[i].buf = calloc(1, PAGE_SIZE);
+		halves[i].memory = memory + (apart ? i * (GIB / 2) : 0);
 	}
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		struct task *task;
+		struct gain g = gain_of_two(move_all, &halves[0], &halves[1]);
 
-		half_task(&halves[0]);
-		alone[round] = (double)halves[0].ns;
-		task = world_spawn("bench", half_task, &halves[1]);
-		if (!task)
-			abort();
-		half_task(&halves[0]);
-		world_join(task);
-		gain[round] =
-			alone[round] / (double)halves[0].ns + alone[round] / (double)halves[1].ns;
+		alone[round] = g.alone_ns;
+		times[round] = g.times;
 	}
 	printf("  %-46s %7.1f ns alone   two do %.2fx\n", name, median_of(alone) / (4 * MOVES),
-	       median_of(gain));
+	       median_of(times));
 	fflush(stdout);
-	free(halves[0].work.buf);
-	free(halves[1].work.buf);
+	free(halves[0].buf);
+	free(halves[1].buf);
 }
 
 static void pairs(void)

@@ -5,7 +5,8 @@ FUSE server with nothing behind it, and from the plain directory; and what they 
 
     mount.py SLUICE PASSTHROUGH [PART]...       (as root; ./dev bench mount [PART])
 
-The parts are idle, reads, writes, names, p2 and postgres. All that is compared takes turns.
+The parts are idle, reads, writes, names, p2 and postgres. All that is compared takes turns. The
+last lines are a table of the figures that something is wanted of.
 Everything lies on tmpfs: file systems are XFS on loop devices, and the slow disk of p2 and postgres
 is `sluice device`. p2 and postgres change the kernel's limits on dirty memory meanwhile.
 $SLUICE_BENCH_ROUNDS are the turns, $SLUICE_BENCH_SCALE is the scale of pgbench.
@@ -20,8 +21,8 @@ import time
 
 import mount_postgres
 import p2
-from mount_rig import (clean_up_when_told_to_end, drop_caches, file_system, fio, in_turns,
-                       make_folder, note, ratio_row, row, serve, serve_bindfs, serve_nothing, sh,
+from mount_rig import (clean_up_when_told_to_end, file_system, fio, in_turns, make_folder, note,
+                       print_table, ratio_row, row, serve, serve_bindfs, serve_nothing, sh,
                        slow_disk, work_folder)
 
 ROUNDS = int(os.environ.get('SLUICE_BENCH_ROUNDS', '5'))
@@ -263,8 +264,11 @@ def main():
         print('%s%s' % (name, ': skipped: ' + reason if reason else ''), flush=True)
         if reason:
             continue
+        begun = time.monotonic()
         with work_folder() as folder:
             part(Bench(sluice, passthrough, folder))
+        note('%.0f s' % (time.monotonic() - begun))
+    print_table()
 
 
 if __name__ == '__main__':

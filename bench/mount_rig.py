@@ -180,15 +180,21 @@ def in_turns(rounds, ways):
     return {name: statistics.median(values) for name, values in found.items()}
 
 
-def drop_caches():
-    sh('sync')
-    p2.put(p2.VM + 'drop_caches', 3)
+ROWS = []
 
 
 def row(what, value, wanted, good):
     """One figure, what it should be, and whether it is."""
     print('%-58s %10s   wanted %-10s %s' % (what, value, wanted, 'yes' if good else 'NO'),
           flush=True)
+    ROWS.append((what, value, wanted, 'yes' if good else '**no**'))
+
+
+def print_table():
+    """All rows again, to be put into a text."""
+    print('\n| | measured | wanted | |\n|---|---|---|---|')
+    for words in ROWS:
+        print('| %s | %s | %s | %s |' % words)
 
 
 def ratio_row(what, ratio, least):

@@ -38,6 +38,25 @@ int usage_error(const struct command *c, const char *format, ...)
 	return EXIT_USAGE;
 }
 
+void command_print_help(const struct command *c)
+{
+	printf("Usage: sluice %s%s%s%s\n\n%s\n\nOptions:\n", c->name,
+	       c->options->name ? " [OPTION]..." : "", *c->arguments ? " " : "", c->arguments,
+	       c->text);
+	for (const struct option *o = c->options; o->name; o++) {
+		char left[48];
+
+		if (o->letter)
+			snprintf(left, sizeof(left), "-%c, --%s%s%s", o->letter, o->name,
+				 o->argument ? " " : "", o->argument ? o->argument : "");
+		else
+			snprintf(left, sizeof(left), "    --%s%s%s", o->name,
+				 o->argument ? " " : "", o->argument ? o->argument : "");
+		printf("  %-24s %s\n", left, o->help);
+	}
+	printf("  %-24s %s\n\nExamples:\n%s", "-h, --help", "print this help", c->examples);
+}
+
 const char *hint(char buf[160], const char *near, const char *dashes)
 {
 	buf[0] = 0;

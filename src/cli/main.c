@@ -35,25 +35,6 @@ void print_overview(void)
 	     "1 something failed, 2 what was asked for makes no sense.");
 }
 
-void command_print_help(const struct command *c)
-{
-	printf("Usage: sluice %s%s%s%s\n\n%s\n\nOptions:\n", c->name,
-	       c->options->name ? " [OPTION]..." : "", *c->arguments ? " " : "", c->arguments,
-	       c->text);
-	for (const struct option *o = c->options; o->name; o++) {
-		char left[48];
-
-		if (o->letter)
-			snprintf(left, sizeof(left), "-%c, --%s%s%s", o->letter, o->name,
-				 o->argument ? " " : "", o->argument ? o->argument : "");
-		else
-			snprintf(left, sizeof(left), "    --%s%s%s", o->name,
-				 o->argument ? " " : "", o->argument ? o->argument : "");
-		printf("  %-24s %s\n", left, o->help);
-	}
-	printf("  %-24s %s\n\nExamples:\n%s", "-h, --help", "print this help", c->examples);
-}
-
 static int unknown_command(const char *name)
 {
 	const char *names[ARRAY_SIZE(commands)];

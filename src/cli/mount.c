@@ -77,7 +77,7 @@ static int take_option(const struct command *self, struct request *r, const char
 			 word);
 	} else if (!strncmp(word, "reads=", 6)) {
 		r->direct = !strcmp(word + 6, "direct");
-		if (!r->direct && strcmp(word + 6, "kernel"))
+		if (!r->direct && strcmp(word + 6, "kernel") != 0)
 			return usage_error(self, "reads cannot be \"%s\", only kernel or direct",
 					   word + 6);
 	} else if (!strcmp(word, "auto_da_alloc") || !strcmp(word, "noauto_da_alloc")) {
@@ -250,7 +250,8 @@ int run_mount_helper(int argc, char **argv)
 			i++;
 		else if (!strcmp(argv[i], "-f"))
 			return EXIT_OK; /* only to see whether it would be tried */
-		else if (strcmp(argv[i], "-s") && strcmp(argv[i], "-n") && strcmp(argv[i], "-v"))
+		else if (strcmp(argv[i], "-s") != 0 && strcmp(argv[i], "-n") != 0 &&
+			 strcmp(argv[i], "-v") != 0)
 			words[count++] = argv[i];
 	}
 	return run(&command_mount, count, words);

@@ -93,9 +93,11 @@ static int read_options(const struct command *self, const struct words *options,
 {
 	struct rules *r = calloc(1, sizeof(*r));
 	struct err e = { "" };
-	int rc = r ? 0 : -ENOMEM;
+	int rc = 0;
 
 	*list = 0;
+	if (!r)
+		return usage_error(self, "%s", strerror(ENOMEM));
 	for (size_t i = 0; i < options->count && !rc; i++) {
 		size_t length = strlen(list);
 
@@ -107,8 +109,7 @@ static int read_options(const struct command *self, const struct words *options,
 	}
 	rc = rc ? rc : rules_read_list(r, list, &e);
 	rc = rc ? rc : check_rules(r, known, &e);
-	if (r)
-		rules_free(r);
+	rules_free(r);
 	free(r);
 	return rc ? usage_error(self, "%s", e.text[0] ? e.text : strerror(-rc)) : 0;
 }

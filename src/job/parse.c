@@ -273,16 +273,6 @@ static int parse_lines(struct parser *p, const struct input *in)
 	return rc;
 }
 
-const struct origin_line *job_origin(const struct jobs *jobs, const struct job *j, const char *name)
-{
-	const struct option *o = options_find(name);
-	u32 at;
-
-	assert(o);
-	at = j->option_at[o - options_table];
-	return &jobs->origins[at ? at : j->at];
-}
-
 static int parse_whole(struct parser *p, const char *text)
 {
 	struct input in = { .path = p->jobs->path };

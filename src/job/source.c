@@ -44,6 +44,16 @@ int jobs_add_origin(struct jobs *jobs, const char *file, int line, u32 *out)
 	return 0;
 }
 
+const struct origin_line *job_origin(const struct jobs *jobs, const struct job *j, const char *name)
+{
+	const struct option *o = options_find(name);
+	u32 at;
+
+	assert(o);
+	at = j->option_at[o - options_table];
+	return &jobs->origins[at ? at : j->at];
+}
+
 int jobs_add_note(struct jobs *jobs, const struct origin_line *at, const char *format, ...)
 {
 	struct err note = { "" };

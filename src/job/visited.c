@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+// SPDX-License-Identifier: MIT
 /*
  * Which blocks of a file a random job has visited, where its I/Os are not all of one size. A
  * permutation (permute.h) cannot tell that: an I/O of sixteen blocks visits all of them, and
@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+_Static_assert(VISITED_LEVELS * 6 >= 64, "there is a level too few for the largest u64");
 
 int visited_init(struct visited *v, u64 count)
 {

@@ -5,7 +5,7 @@
 
 #include "base/bits.h"
 
-#define VISITED_LEVELS 7 /* 64^7 blocks are more than a file has */
+#define VISITED_LEVELS 11 /* 64^11 is more than any count */
 
 struct visited {
 	u64 count, left;            /* blocks there are, and those not visited */

@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* "METRIC" or "tenant.NAME.METRIC". 0 or -EINVAL. */
 static int parse_figure(const char *text, struct compared *f)
 {
 	const char *dot;
@@ -37,26 +38,33 @@ static int parse_figure(const char *text, struct compared *f)
 		text += 7;
 		dot = strchr(text, '.');
 		if (!dot || dot == text || (size_t)(dot - text) >= sizeof(f->tenant))
-			return -1;
+			return -EINVAL;
 		memcpy(f->tenant, text, (size_t)(dot - text));
 		f->tenant[dot - text] = 0;
 		text = dot + 1;
 	}
 	f->metric = metric_find(text);
-	return f->metric == METRIC_MAX ? -1 : 0;
+	return f->metric == METRIC_MAX ? -EINVAL : 0;
 }
 
-static int find_case(const struct experiment *x, const struct ini_entry *entry, size_t length,
-		     const char **out, struct err *e)
+/* The case whose name is the first `length` bytes of the text, or NULL. */
+static const struct experiment_case *find_case(const struct experiment *x, const char *text,
+					       size_t length)
 {
 	for (size_t i = 0; i < x->case_count; i++)
-		if (strlen(x->cases[i].name) == length &&
-		    !strncmp(x->cases[i].name, entry->value, length)) {
-			*out = x->cases[i].name;
-			return 0;
-		}
-	return err_set(e, x->path, entry->line, "%s names \"%.*s\", no case there is", entry->key,
-		       (int)length, entry->value);
+		if (strlen(x->cases[i].name) == length && !memcmp(x->cases[i].name, text, length))
+			return &x->cases[i];
+	return NULL;
+}
+
+/* The index of the tenant, or tenant_count. */
+static u32 find_tenant(const struct setup *s, const char *name)
+{
+	u32 t = 0;
+
+	while (t < s->tenant_count && strcmp(s->tenant[t].name, name) != 0)
+		t++;
+	return t;
 }
 
 /* "CASE" or "CASE:FIGURE" */
@@ -65,12 +73,18 @@ static int read_figure(const struct experiment *x, const struct ini_entry *entry
 {
 	const char *colon = strchr(entry->value, ':');
 	size_t length = colon ? (size_t)(colon - entry->value) : strlen(entry->value);
+	const struct experiment_case *c = find_case(x, entry->value, length);
 
+	if (!c)
+		return err_set(e, x->path, entry->line, "%s names \"%.*s\", no case there is",
+			       entry->key, (int)length, entry->value);
 	*out = *normal;
-	if (find_case(x, entry, length, &out->case_name, e))
-		return -EINVAL;
+	out->case_name = c->name;
 	if (colon && parse_figure(colon + 1, out))
 		return err_set(e, x->path, entry->line, "unknown figure \"%s\"", colon + 1);
+	if (out->tenant[0] && find_tenant(&c->setup, out->tenant) == c->setup.tenant_count)
+		return err_set(e, x->path, entry->line, "%s: case \"%s\" has no tenant \"%s\"",
+			       entry->key, c->name, out->tenant);
 	return 0;
 }
 
@@ -193,25 +207,31 @@ int comparisons_read(struct experiment *x, struct err *e)
 
 /* --- figures */
 
+static const struct lab_result *find_result(const char *case_name, const struct lab_result *results,
+					    size_t count)
+{
+	for (size_t i = 0; case_name && i < count; i++)
+		if (!results[i].error && !strcmp(results[i].c->name, case_name))
+			return &results[i];
+	return NULL;
+}
+
 static bool figure_value(const struct compared *f, const struct lab_result *results, size_t count,
 			 double *out)
 {
-	for (size_t i = 0; f->case_name && i < count; i++) {
-		const struct lab_result *r = &results[i];
-		const struct metrics *m = &r->predicted;
-		const struct setup *s = &r->c->setup;
+	const struct lab_result *r = find_result(f->case_name, results, count);
+	const struct metrics *m = r ? &r->predicted : NULL;
 
-		if (r->error || strcmp(r->c->name, f->case_name) != 0)
-			continue;
-		for (u32 t = 0; f->tenant[0] && t < s->tenant_count; t++)
-			if (!strcmp(s->tenant[t].name, f->tenant))
-				m = &r->tenant[t];
-		if ((f->tenant[0] && m == &r->predicted) || m->state[f->metric] != METRIC_KNOWN)
-			return false;
-		*out = m->value[f->metric];
-		return true;
+	if (r && f->tenant[0]) {
+		u32 t = find_tenant(&r->c->setup, f->tenant);
+
+		assert(t < r->c->setup.tenant_count);
+		m = &r->tenant[t];
 	}
-	return false;
+	if (!report_known(m, f->metric))
+		return false;
+	*out = m->value[f->metric];
+	return true;
 }
 
 bool comparison_percent(const struct comparison *c, const struct compared *f,
@@ -245,15 +265,6 @@ static void put_row(struct table *t, const char *name, const char *figure, const
 	t->any = true;
 	fprintf(t->out, "%-*s   %-26s %-10s %-24s %s\n", t->width, name, figure, published,
 		predicted, ours);
-}
-
-static const struct lab_result *find_result(const char *case_name, const struct lab_result *results,
-					    size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!results[i].error && !strcmp(results[i].c->name, case_name))
-			return &results[i];
-	return NULL;
 }
 
 static const char *figure_text(char buf[METRIC_TEXT_MAX], const struct metrics *of, enum metric m)

@@ -25,7 +25,7 @@ struct comparison {
 	double ours_within, ours_at_most; /* percent, if bounded; if bounded_above */
 };
 
-/* Reads all such sections; the cases are known. 0, or a negative errno with `e` set. */
+/* Reads all such sections; the cases have their setups. 0, or a negative errno with `e` set. */
 int comparisons_read(struct experiment *x, struct err *e);
 /* The table of those whose cases are among the results; nothing if there are none. */
 void comparisons_table(FILE *out, const struct experiment *x, const struct lab_result *results,

@@ -541,12 +541,12 @@ static int load(struct experiment *x, struct err *e)
 		error = read_cases(x, e);
 	if (!error)
 		error = match_references(x, e);
-	if (!error)
-		error = comparisons_read(x, e);
 	for (size_t i = 0; !error && i < x->case_count; i++)
 		error = case_find_after(x, &x->cases[i], e);
 	for (size_t i = 0; !error && i < x->case_count; i++)
 		error = case_check(x, &x->cases[i], e);
+	if (!error)
+		error = comparisons_read(x, e);
 	return error ? error : experiment_take_notes(x, e);
 }
 

@@ -15,18 +15,6 @@
 #include <errno.h>
 #include <string.h>
 
-void html_text(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		const char *special = strchr("&<>\"'", *text);
-
-		if (special)
-			fprintf(out, "&#%d;", *special);
-		else
-			fputc(*text, out);
-	}
-}
-
 static void head(FILE *out, const struct report *r)
 {
 	fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

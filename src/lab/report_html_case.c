@@ -8,6 +8,18 @@
 #include "lab/report.h"
 #include <string.h>
 
+void html_text(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		const char *special = strchr("&<>\"'", *text);
+
+		if (special)
+			fprintf(out, "&#%d;", *special);
+		else
+			fputc(*text, out);
+	}
+}
+
 /* A word as a shell reads it. */
 static void shell_word(FILE *out, const char *word)
 {

@@ -56,7 +56,7 @@ static struct series *series_create(const struct setup *setup)
 	s->tenant_count = setup->tenant_count;
 	s->points = calloc(POINTS_MAX + 1, sizeof(*s->points));
 	if (s->tenant_count)
-		s->tenants = calloc((POINTS_MAX + 1) * s->tenant_count, sizeof(*s->tenants));
+		s->tenants = calloc(s->tenant_count, (POINTS_MAX + 1) * sizeof(*s->tenants));
 	if (s->points && (s->tenants || !s->tenant_count))
 		return s;
 	series_destroy(s);

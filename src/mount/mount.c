@@ -238,8 +238,10 @@ static int make_all(struct mount *m, const struct mount_config *c, struct err *e
 		count++;
 	of_cache = calloc(count + 1, sizeof(*of_cache));
 	if (!rules || !of_cache) {
+		free(rules);
+		free(of_cache);
 		err_set(e, NULL, 0, "not enough memory");
-		rc = -ENOMEM;
+		return -ENOMEM;
 	}
 	for (size_t i = 0; i < count && !rc; i++) {
 		if (rules_is_setting(c->settings[i]))
@@ -250,8 +252,7 @@ static int make_all(struct mount *m, const struct mount_config *c, struct err *e
 	rc = rc ? rc : acting_check(rules, e);
 	rc = rc ? rc : make_cache(m, of_cache, e);
 	rc = rc ? rc : acting_open(m, rules, e);
-	if (rules)
-		rules_free(rules);
+	rules_free(rules);
 	free(rules);
 	free(of_cache);
 	return rc;
@@ -404,7 +405,7 @@ static void lose(void *ctx, const struct sluice_loss *loss)
 {
 	struct losing *l = ctx;
 
-	if (strcmp(l->path, loss->path))
+	if (strcmp(l->path, loss->path) != 0)
 		tell(l);
 	snprintf(l->path, sizeof(l->path), "%s", loss->path);
 	l->error = loss->error;

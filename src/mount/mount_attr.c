@@ -106,8 +106,8 @@ static int set_times(struct mount *m, struct node *n, const struct stat *attr, i
 
 /*
  * A chown(2) to nobody and nothing, which takes set-user-id away if the caller may change the mode.
- * Before a write the kernel asks the same: by root only because of capabilities, by others than the
- * owner in vain, since the write takes them away by itself.
+ * Before a write the kernel asks the same: by root only because of capabilities, which it has
+ * removed just before, by others than the owner in vain, since the write takes them away by itself.
  */
 static void set_nothing(fuse_req_t req, struct node *n)
 {
@@ -118,7 +118,7 @@ static void set_nothing(fuse_req_t req, struct node *n)
 
 	if (fstatat(n->fd, "", &st, AT_EMPTY_PATH) || (uid && uid != st.st_uid))
 		return;
-	if (!uid && !removexattr(proc_path(path, n->fd), "security.capability"))
+	if (!uid && n->uncapped_by && atomic_exchange(&n->uncapped_by, 0) == fuse_req_ctx(req)->pid)
 		return;
 	drop = st.st_mode & (S_ISUID | S_ISGID);
 	if (!(st.st_mode & S_IXGRP) && (!uid || caller_in_group(req, st.st_gid)))
@@ -336,6 +336,8 @@ void attr_removexattr(fuse_req_t req, fuse_ino_t number, const char *name)
 
 	change_begin(n, &before);
 	rc = result(removexattr(proc_path(path, n->fd), name));
+	if (!rc && !strcmp(name, "security.capability"))
+		atomic_store(&n->uncapped_by, fuse_req_ctx(req)->pid);
 	change_end(mount_of(req), n, &before);
 	reply_result(req, rc);
 }

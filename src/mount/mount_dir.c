@@ -3,6 +3,11 @@
  * Folders are read through a stream of the C library, whose positions go to the kernel as they
  * are. With readdirplus each entry comes with its attributes, and counts as looked up; an
  * entry that no longer fits into the answer is kept for the next one.
+ *
+ * The kernel may keep a folder's names as long as it keeps what it knows of them, a second. Changes
+ * that are made in the mount it sees itself; for others the folder's ctime is looked at when it is
+ * opened, which is one request instead of four. What it keeps counts from when it asked for it, not
+ * from when the folder was opened: until then it may still have what was there before.
  */
 #include "mount/mount_inner.h"
 #include <dirent.h>
@@ -11,7 +16,8 @@
 #include <unistd.h>
 
 struct dir {
-	DIR *stream;
+	DIR *stream;          /* NULL: nothing has been read */
+	s64 ctime_ns;         /* when it was opened, or 0: see node_settled_ctime() */
 	struct dirent *entry; /* read, but not yet given; NULL: none */
 	off_t offset;         /* where that was read from, or the next one will be */
 };
@@ -21,35 +27,46 @@ static struct dir *dir_of(struct fuse_file_info *fi)
 	return (struct dir *)(uintptr_t)fi->fh;
 }
 
-/* NULL with errno. */
-static struct dir *open_stream(struct node *n)
+/* Whether the names that the kernel has of a folder are what a read would give. */
+static bool names_hold(const struct mount *m, struct node *n, s64 ctime)
 {
-	struct dir *d = calloc(1, sizeof(*d));
-	int fd = d ? openat(n->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-	if (fd >= 0)
-		d->stream = fdopendir(fd);
-	if (d && d->stream)
-		return d;
-	if (fd >= 0)
-		close(fd);
-	free(d);
-	return NULL;
+	/* each read moves atime, so each is to be ours */
+	return !m->strict_atime && ctime && ctime == atomic_load(&n->listed_ctime_ns) &&
+	       world_now() - atomic_load(&n->listed_at_ns) < (u64)(TIMEOUT_S * NSEC_PER_SEC);
 }
 
 void dir_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
-	struct dir *d = open_stream(node_of(req, number));
+	struct mount *m = mount_of(req);
+	struct node *n = node_of(req, number);
+	struct dir *d = calloc(1, sizeof(*d));
+	struct stat st;
 
-	if (!d) {
-		fuse_reply_err(req, errno);
+	if (!d || fstatat(n->fd, "", &st, AT_EMPTY_PATH)) {
+		fuse_reply_err(req, d ? errno : ENOMEM);
+		free(d);
 		return;
 	}
+	d->ctime_ns = node_settled_ctime(&st);
 	fi->fh = (uintptr_t)d;
-	if (fuse_reply_open(req, fi)) {
-		closedir(d->stream);
+	fi->cache_readdir = !m->strict_atime;
+	fi->keep_cache = names_hold(m, n, d->ctime_ns);
+	if (fuse_reply_open(req, fi))
 		free(d);
-	}
+}
+
+/* 0 or a negative errno. */
+static int open_stream(struct dir *d, const struct node *n)
+{
+	int fd = d->stream ? -1 : openat(n->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		d->stream = fdopendir(fd);
+	if (d->stream)
+		return 0;
+	if (fd >= 0)
+		close(fd);
+	return -errno;
 }
 
 void dir_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
@@ -57,17 +74,20 @@ void dir_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	struct dir *d = dir_of(fi);
 
 	(void)number;
-	closedir(d->stream);
+	if (d->stream)
+		closedir(d->stream);
 	free(d);
 	fuse_reply_err(req, 0);
 }
 
 void dir_fsync(fuse_req_t req, fuse_ino_t number, int data_only, struct fuse_file_info *fi)
 {
-	int fd = dirfd(dir_of(fi)->stream);
+	struct dir *d = dir_of(fi);
+	int rc = open_stream(d, node_of(req, number));
 
-	(void)number;
-	reply_result(req, result(data_only ? fdatasync(fd) : fsync(fd)));
+	if (!rc)
+		rc = result(data_only ? fdatasync(dirfd(d->stream)) : fsync(dirfd(d->stream)));
+	reply_result(req, rc);
 }
 
 /* The next entry, or NULL with *rc 0 at the end. */
@@ -116,18 +136,22 @@ static void read_entries(fuse_req_t req, fuse_ino_t number, size_t size, off_t o
 			 struct fuse_file_info *fi, bool plus)
 {
 	struct dir *d = dir_of(fi);
+	struct node *n = node_of(req, number);
 	char *buf = malloc(size);
 	size_t used = 0;
-	int rc = buf ? 0 : -ENOMEM;
+	int rc = buf ? open_stream(d, n) : -ENOMEM;
 
-	if (offset != d->offset) {
+	if (!rc && !offset) {
+		atomic_store(&n->listed_at_ns, world_now());
+		atomic_store(&n->listed_ctime_ns, d->ctime_ns);
+	}
+	if (!rc && offset != d->offset) {
 		seekdir(d->stream, offset);
 		d->entry = NULL;
 		d->offset = offset;
 	}
 	while (!rc && next_entry(d, &rc)) {
-		size_t taken =
-			put(req, node_of(req, number), d->entry, buf + used, size - used, plus);
+		size_t taken = put(req, n, d->entry, buf + used, size - used, plus);
 
 		if (taken > size - used)
 			break;

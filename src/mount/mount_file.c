@@ -46,15 +46,23 @@ static int flags_for_system(int flags)
 	return (writes(flags) ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 }
 
+/* What a system call has just given: a descriptor, or else the negative errno. */
+static int or_errno(int fd)
+{
+	return fd < 0 ? -errno : fd;
+}
+
 /*
  * openat(2), but what the cache reads is not what somebody reads: atime is left alone, if we may
- * ask for that, and moved by node_accessed().
+ * ask for that, and moved by node_accessed(). The descriptor, or a negative errno.
  */
 static int open_quietly(int folder, const char *name, int flags, mode_t mode)
 {
 	int fd = openat(folder, name, flags | O_NOATIME, mode);
 
-	return fd < 0 && errno == EPERM ? openat(folder, name, flags, mode) : fd;
+	if (fd < 0 && errno == EPERM)
+		fd = openat(folder, name, flags, mode);
+	return or_errno(fd);
 }
 
 /* --- opening and closing */
@@ -129,7 +137,7 @@ static int node_open(struct mount *m, struct node *n, int flags, bool *kept, str
 	char path[PROC_PATH_MAX];
 	int fd = open_quietly(AT_FDCWD, proc_path(path, n->fd), flags_for_system(flags), 0);
 
-	return fd < 0 ? -errno : handle_open(m, n, fd, flags, kept, out);
+	return fd < 0 ? fd : handle_open(m, n, fd, flags, kept, out);
 }
 
 void file_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
@@ -159,9 +167,9 @@ void file_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 static int lookup_open(struct mount *m, int fd, struct node **out, struct stat *st)
 {
 	char path[PROC_PATH_MAX];
-	int at = open(proc_path(path, fd), O_PATH | O_CLOEXEC);
+	int at = or_errno(open(proc_path(path, fd), O_PATH | O_CLOEXEC));
 
-	return at < 0 ? -errno : node_get(m, at, out, st);
+	return at < 0 ? at : node_get(m, at, out, st);
 }
 
 static void fill_attr(struct fuse_attr *a, const struct stat *st)
@@ -211,7 +219,7 @@ static int create(int folder, const char *name, int how, int flags, mode_t mode,
 	int fd = open_quietly(folder, name, how | alone, mode);
 
 	*made = fd >= 0;
-	if (fd < 0 && errno == EEXIST && alone && !(flags & O_EXCL))
+	if (fd == -EEXIST && alone && !(flags & O_EXCL))
 		fd = open_quietly(folder, name, how, mode);
 	return fd;
 }
@@ -233,7 +241,7 @@ void file_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 	fd = create(node_of(req, parent)->fd, nameless ? "." : name, how, fi->flags, mode, &made);
 	caller_end(req);
 	if (fd < 0) {
-		fuse_reply_err(req, errno);
+		reply_result(req, fd);
 		return;
 	}
 	rc = lookup_open(m, fd, &n, &st);

@@ -40,10 +40,14 @@ struct node {
 	 * ctime_ns holds as long as the source's is hidden_ns.
 	 */
 	_Atomic s64 atime_ns, mtime_ns, ctime_ns, hidden_ns;
-	_Atomic u32 changes;  /* of it, counted: see node_accessed() */
-	_Atomic bool emptied; /* cut off, to be written anew: see file_write_out() */
-	_Atomic bool plain;   /* known to have no set-user-id and no capabilities */
-	_Atomic bool frozen;  /* made immutable here: who has it open may not write either */
+	_Atomic u32 changes;       /* of it, counted: see node_accessed() */
+	_Atomic bool emptied;      /* cut off, to be written anew: see file_write_out() */
+	_Atomic bool plain;        /* known to have no set-user-id and no capabilities */
+	_Atomic pid_t uncapped_by; /* whose call took its capabilities: see set_nothing() */
+	_Atomic bool frozen;       /* made immutable here: who has it open may not write either */
+	/* of a folder: when the kernel last asked for its names, and the ctime it had, or 0 */
+	_Atomic u64 listed_at_ns;
+	_Atomic s64 listed_ctime_ns;
 };
 
 /* One open of a regular file. */
@@ -150,6 +154,11 @@ void node_modified(struct mount *m, struct node *n);
 void node_changed(struct mount *m, struct node *n, const struct stat *after);
 /* Data was read, by the handle if it is not NULL: atime moves, if the source has it move. */
 void node_accessed(struct mount *m, struct node *n, struct handle *h);
+/*
+ * The ctime by which a later change can be told from now: nanoseconds, or 0: it is so young that a
+ * change may get the same.
+ */
+s64 node_settled_ctime(const struct stat *st);
 /* The source was given an mtime: `t`, or NULL: one that it is to be asked for. */
 void node_mtime_set(struct node *n, const struct timespec *t);
 /* Whether nanoseconds since 1970 do not fit into a word: before 1678, or after 2262. */

@@ -88,6 +88,13 @@ static s64 clock_now(struct mount *m)
 	return told > now && told < now + TICK_NS ? told : now;
 }
 
+s64 node_settled_ctime(const struct stat *st)
+{
+	s64 ctime = nanoseconds(&st->st_ctim);
+
+	return ctime + TICK_NS < (s64)world_file_ns() ? ctime : 0;
+}
+
 u64 shown_number(const struct mount *m, dev_t device, u64 number)
 {
 	return number ^ (device - m->root.dev) * 0x9e3779b97f4a7c15ull; /* Fibonacci */

@@ -129,6 +129,7 @@ static u64 met_by_handle(const struct mount *m, struct handle *h)
 /* Of a call that has no caller: by who opened the file, as far as the rules are still those. */
 static u64 met_by_opener(const struct acting *a, const struct handle *h)
 {
+	assert(h);
 	return h->opener_generation == a->generation ? h->opener_met : 0;
 }
 

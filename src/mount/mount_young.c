@@ -5,7 +5,8 @@
  * is spelled out).
  *
  * TMPFILE makes a file without a name, and is CREATE but for its number: what is to be made is told
- * by O_TMPFILE among the flags of the open. SETXATTR has two words more if that was agreed on.
+ * by O_TMPFILE among the flags of the open, which it lacks if the kernel asks for itself, as
+ * overlayfs does. SETXATTR has two words more if that was agreed on.
  * STATX is asked for when somebody wants to know when a file was born.
  */
 #include "mount/mount_inner.h"
@@ -99,12 +100,21 @@ static size_t shorten_setxattr(struct fuse_in_header *head, size_t length)
 	return length - gone;
 }
 
+static void become_create(struct fuse_in_header *head, size_t length)
+{
+	struct fuse_create_in *in = (struct fuse_create_in *)(head + 1);
+
+	head->opcode = FUSE_CREATE;
+	if (length >= sizeof(*head) + sizeof(*in))
+		in->flags |= O_TMPFILE;
+}
+
 size_t young_request(struct mount *m, int fd, void *request, size_t length)
 {
 	struct fuse_in_header *head = request;
 
 	if (head->opcode == OP_TMPFILE) {
-		head->opcode = FUSE_CREATE;
+		become_create(head, length);
 	} else if (head->opcode == OP_STATX) {
 		answer_statx(m, fd, head);
 		return 0;

@@ -79,44 +79,49 @@ static bool parse_uid(const char *text, u32 *out)
 	return user != NULL;
 }
 
-/* "/a/b" of "/a/b/" and "" of "/", to be freed; NULL: that is no path, or there is no memory. */
-static char *parse_prefix(const char *text)
+/* *out: "/a/b" of "/a/b/", "" of "/"; to be freed. 0, -EINVAL if that is no path, or -ENOMEM. */
+static int parse_prefix(const char *text, char **out)
 {
 	size_t length = strlen(text);
 
 	if (*text != '/' || strstr(text, "//") || strstr(text, "/./") || strstr(text, "/../"))
-		return NULL;
+		return -EINVAL;
 	if (text[length - 1] == '/')
 		length--;
 	if ((length >= 2 && !strncmp(text + length - 2, "/.", 2)) ||
 	    (length >= 3 && !strncmp(text + length - 3, "/..", 3)))
-		return NULL;
-	return strndup(text, length);
+		return -EINVAL;
+	*out = strndup(text, length);
+	return *out ? 0 : -ENOMEM;
 }
 
 static int add_rule(struct rules *r, u32 tenant, enum rule_kind kind, const char *value,
 		    struct err *e)
 {
-	struct rule *new = &r->rule[r->count];
+	struct rule new = { .kind = kind, .tenant = tenant };
 	const char *name = r->tenant[tenant].name;
+	int rc;
 
 	if (r->count == RULES_MAX)
 		return err_set(e, NULL, 0, "tenants have more than %d rules", RULES_MAX);
-	*new = (struct rule){ .kind = kind, .tenant = tenant };
-	if (kind == RULE_UID && !parse_uid(value, &new->uid))
-		return err_set(e, NULL, 0,
-			       "tenant.%s.uid cannot be \"%s\", only a user of this machine, by "
-			       "number or name",
-			       name, value);
-	if (kind != RULE_UID) {
-		new->prefix = parse_prefix(value);
-		if (!new->prefix)
+	if (kind == RULE_UID) {
+		if (!parse_uid(value, &new.uid))
+			return err_set(e, NULL, 0,
+				       "tenant.%s.uid cannot be \"%s\", only a user of this "
+				       "machine, by number or name",
+				       name, value);
+	} else {
+		rc = parse_prefix(value, &new.prefix);
+		if (rc == -ENOMEM)
+			return no_memory(e);
+		if (rc)
 			return err_set(e, NULL, 0,
 				       "tenant.%s.%s cannot be \"%s\", only a path from the root "
 				       "of %s, as /a/b",
 				       name, kinds[kind], value,
 				       kind == RULE_PATH ? "the mount" : "all cgroups");
 	}
+	r->rule[r->count] = new;
 	r->of_kind[kind] |= 1ull << r->count++;
 	return 0;
 }

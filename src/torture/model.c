@@ -221,17 +221,27 @@ static void look(const struct model *m, u64 at, u64 end, u64 start, bool disk, s
 	}
 }
 
-static bool may_be(const struct model *m, const struct stretch *s, u64 at, u8 byte)
+/* How many of these bytes, from the first on, are those of v (NULL: of the array). */
+static u64 alike(const struct model *m, const struct version *v, u64 at, const u8 *bytes, u64 n)
 {
-	if (s->base && m->base[at] == byte)
-		return true;
-	for (u32 i = s->count; i-- > 0;) {
-		const struct version *v = s->seen[i];
+	const u8 *of = !v ? m->base + at : v->bytes ? v->bytes + (at - v->from) : NULL;
+	u64 i = 0;
 
-		if ((v->bytes ? v->bytes[at - v->from] : 0) == byte)
-			return true;
-	}
-	return false;
+	if (of && !memcmp(of, bytes, n))
+		return n;
+	while (i < n && bytes[i] == (of ? of[i] : 0))
+		i++;
+	return i;
+}
+
+/* How many of these bytes, from the first on, the stretch may hold: as a rule all are of one. */
+static u64 may_be(const struct model *m, const struct stretch *s, u64 at, const u8 *bytes, u64 n)
+{
+	u64 most = s->base ? alike(m, NULL, at, bytes, n) : 0;
+
+	for (u32 i = s->count; most < n && i-- > 0;)
+		most = max_u64(most, alike(m, s->seen[i], at, bytes, n));
+	return most;
 }
 
 u64 model_allows(struct model *m, u64 offset, const u8 *bytes, u64 n, u64 start, bool disk)
@@ -242,9 +252,13 @@ u64 model_allows(struct model *m, u64 offset, const u8 *bytes, u64 n, u64 start,
 	assert(end <= m->capacity);
 	while (at < end) {
 		look(m, at, end, start, disk, &s);
-		for (; at < s.end; at++)
-			if (!may_be(m, &s, at, bytes[at - offset]))
+		while (at < s.end) {
+			u64 good = may_be(m, &s, at, bytes + (at - offset), s.end - at);
+
+			if (!good)
 				return at - offset;
+			at += good;
+		}
 	}
 	return n;
 }
@@ -267,10 +281,7 @@ static bool explains(const struct model *m, const struct version *v, u64 at, con
 {
 	if (v && (!v->used || v->from > at || v->to < at + n))
 		return false;
-	for (u64 i = 0; i < n; i++)
-		if (byte_of(m, v, at + i) != bytes[i])
-			return false;
-	return true;
+	return alike(m, v, at, bytes, n) == n;
 }
 
 /* Whether the byte may be seen at that moment. */

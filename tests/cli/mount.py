@@ -623,6 +623,34 @@ def test_changes_underneath_are_seen_at_open():
             equal(read_file(f), content)
 
 
+def test_a_folder_lists_what_was_made_and_moved_on_either_side():
+    with rig() as r:
+        r.serve()
+        dice, wanted = random.Random(7), set()
+        for i in range(200):
+            root, name = dice.choice((r.mount, r.source)), 'n%d' % i
+            if dice.randrange(3) == 0:
+                time.sleep(0.03)  # so old that the kernel may keep what it lists
+                for _ in range(2):
+                    equal(sorted(os.listdir(r.mount)), sorted(wanted))
+            # only the source surely knows names that were just made there
+            old = os.path.join(r.source, dice.choice(sorted(wanted))) if wanted else None
+            change = dice.randrange(4) if wanted else 0
+            if change < 2:
+                write_file(os.path.join(root, name), b'x')
+                wanted.add(name)
+            elif change == 2:
+                os.rename(old, os.path.join(r.source, name))
+                wanted ^= {os.path.basename(old), name}
+            else:
+                os.unlink(old)
+                wanted.remove(os.path.basename(old))
+            if dice.randrange(3) == 0:
+                time.sleep(0.03)  # and so is the change
+            for _ in range(dice.randrange(1, 4)):
+                equal(sorted(os.listdir(r.mount)), sorted(wanted))
+
+
 def test_a_full_source_says_so_to_who_writes():
     with rig() as r:
         small = r.mount_tmpfs(4 * MIB)

@@ -119,6 +119,22 @@ def test_a_removed_file_is_neither_opened_nor_cut_off():
         c.at_most(18)
 
 
+def test_a_folder_that_did_not_change_is_opened_but_not_read_again():
+    with rig() as r:
+        child = r.serve()
+        names = {str(i) for i in range(20)}
+        for name in names:
+            with open(os.path.join(r.mount, name), 'wb'):
+                pass
+        time.sleep(0.1)  # its last change is older than a tick of the clock of files
+        with counted(r, child) as c:
+            for _ in range(FILES):
+                assert set(os.listdir(r.mount)) == names
+        # once a second, so that names and attributes are as fresh; and a slow machine may take some
+        assert c.all('getdents64') <= FILES / 2, c.calls
+        assert c.all('read') <= 2.7 * FILES, c.calls  # to open it, and the end of that
+
+
 def test_many_idle_files_are_not_written_by_who_closes_others():
     with rig() as r:
         child = r.serve()

@@ -11,8 +11,8 @@ import posix_matrix
 import posix_scenes
 import posix_suites
 import program
-from mount_rig import ends, kernel, rig, sh
-from program import equal
+from mount_rig import ends, kernel, rig, sh, traced
+from program import Skip, equal
 
 SOAK = bool(os.environ.get('SLUICE_SOAK'))
 CASES = 40000 if SOAK else 300
@@ -55,6 +55,56 @@ def compare_scenes(options):
             assert not results[0].startswith('raised'), (scene.__name__, results[0])
         sh('umount', r.mount)
         equal(ends(child), '')
+
+
+def overlaid(r, lower, upper, work):
+    """What programs find in an overlay after they changed it, and what it made of its upper."""
+    top = r.make_folder('over' + os.path.basename(os.path.dirname(upper)))
+    try:
+        sh('mount', '-t', 'overlay', 'sluice-test', '-o',
+           'lowerdir=%s,upperdir=%s,workdir=%s' % (lower, upper, work), top)
+    except AssertionError as error:
+        raise Skip('no overlayfs there: %s' % error)
+    r.mounts.append(top)
+    with open(top + '/changed', 'a') as f:
+        f.write(' and more')
+    os.rename(top + '/moved', top + '/was moved')
+    os.unlink(top + '/gone')
+    os.mkdir(top + '/folder/new')
+    os.chmod(top + '/folder/kept', 0o600)
+    found = []
+    for root in top, upper:
+        for folder, folders, files in sorted(os.walk(root)):
+            folders.sort()
+            for name in sorted(folders + files):
+                st = os.lstat(os.path.join(folder, name))
+                found.append((folder[len(root):], name, oct(st.st_mode), st.st_rdev, st.st_nlink))
+    with open(top + '/changed') as f:
+        found.append(f.read())
+    sh('umount', top)
+    r.mounts.remove(top)
+    return found
+
+
+def test_an_overlay_can_lie_on_it():
+    with rig() as r:
+        child = r.serve()
+        lower = os.path.join(r.mount, 'lower')
+        os.makedirs(lower + '/folder')
+        for name in 'changed', 'moved', 'gone', 'folder/kept':
+            with open(os.path.join(lower, name), 'w') as f:
+                f.write(name)
+        folders = {}
+        for root in r.plain, r.mount:
+            folders[root] = [os.path.join(root, name) for name in ('upper', 'work')]
+            for folder in folders[root]:
+                os.mkdir(folder)
+        wanted = overlaid(r, lower, *folders[r.plain])
+        out = os.path.join(r.folder, 'calls')
+        with traced(child, '-e', 'trace=openat', '-o', out):
+            equal(overlaid(r, lower, *folders[r.mount]), wanted)
+        with open(out) as f:
+            assert 'O_TMPFILE' in f.read()  # it makes copies without a name, if it can
 
 
 def test_programs_see_in_it_what_they_see_in_a_directory():

@@ -10,7 +10,7 @@ import stat
 import struct
 import subprocess
 
-from posix_matrix import AT_FDCWD, call
+from posix_matrix import AT_FDCWD, CAPABILITY, call
 from posix_scenes import PAGE, in_child, opened, said
 
 
@@ -120,6 +120,25 @@ def a_member_of_the_group_writes(d):
     return found
 
 
+def root_writes_to_what_has_capabilities(d):
+    """They go; set-user-id stays, but not after a change of the owner, if only to himself."""
+    found = []
+    for name, act in (('write', lambda path: os.write(os.open(path, os.O_WRONLY), b'x')),
+                      ('append', lambda path: os.write(os.open(path, os.O_WRONLY | os.O_APPEND),
+                                                       b'x' * 9000)),
+                      ('truncate', lambda path: os.truncate(path, 1)),
+                      ('chown', lambda path: os.chown(path, 0, 0)),
+                      ('nothing after', lambda path: (os.removexattr(path, 'security.capability'),
+                                                      in_child(os.chown, path, -1, -1)))):
+        path = os.path.join(d, name)
+        os.close(opened(path, content=b'content'))
+        os.setxattr(path, 'security.capability', CAPABILITY)
+        os.chmod(path, 0o6755)
+        found += [said(lambda: act(path)), oct(os.stat(path).st_mode),
+                  said(lambda: os.getxattr(path, 'security.capability'))]
+    return found
+
+
 # --- sources that have been mounted with limits
 
 def prepare_limited(d):
@@ -168,4 +187,5 @@ def fill(path):
 SCENES = [
     times_that_are_far_off, what_is_later_has_no_earlier_time, reads_that_leave_no_trace,
     room_that_was_asked_for_stays, holes_stay_holes, a_member_of_the_group_writes,
+    root_writes_to_what_has_capabilities,
 ]

@@ -10,7 +10,7 @@
 #include "rig.h"
 
 #include "accepted.h"
-#include "cache/persist.h"
+#include "cache/owed.h"
 #include "file/recover.h"
 
 #define TASKS     3
@@ -19,16 +19,18 @@
 #define MOST      (40 * KIB)
 #define RECORD    61
 #define STEPS     120
-#define PAGES     96
+#define PAGES     64
 #define PAGES_MAX 128
+#define FILLERS   5 /* times MOST: a file that is only read, so that memory does not suffice */
 
 struct stage {
 	struct rig *rig;
 	struct persist *persist;
 	struct inode *inode[SLOTS];
+	struct file *filler;
 	struct accepted_slot slot[SLOTS];
 	struct accepted_note note[TASKS];
-	u64 looks, owed, seed;
+	u64 looks, owed, twice, seed;
 	u32 version;
 	bool looking;
 };
@@ -123,6 +125,17 @@ static void look_at(const struct recover_plan *plan, unsigned slot)
 				 at < s->size ? s->bytes[at] : 0);
 }
 
+/* Whether a page is owed by two records: it is about to move. */
+static bool is_twice(const struct recover_plan *plan)
+{
+	u64 records = 0;
+
+	for (u32 i = 0; i < plan->p->header->frames; i++)
+		records += (atomic_load(&plan->p->owed[i].blocks) & OWED_BLOCKS) != 0;
+	assert_true(records >= plan->count);
+	return records > plan->count;
+}
+
 /* As if the process had been killed here. */
 static void look(void)
 {
@@ -138,6 +151,7 @@ static void look(void)
 	assert_int_equal(recover_plan(p, &plan), 0);
 	for (unsigned i = 0; i < SLOTS; i++)
 		look_at(&plan, i);
+	stage->twice += is_twice(&plan);
 	recover_plan_finish(&plan);
 	persist_close(p, false);
 	stage->looking = false;
@@ -267,11 +281,17 @@ static void some_hole(struct task_of *t)
 	end(t);
 }
 
+static void read_filler(struct task_of *t)
+{
+	for (u64 i = 0; i < FILLERS; i++)
+		assert_int_equal(file_pread(stage->filler, t->buf, MOST, i * MOST), MOST);
+}
+
 static void some_other(struct task_of *t)
 {
 	u64 size = stage->slot[t->number].size, left;
 
-	switch (draw(t, 6)) {
+	switch (draw(t, 8)) {
 	case 0:
 		file_fsync(t->file, false);
 		break;
@@ -284,17 +304,15 @@ static void some_other(struct task_of *t)
 	case 3:
 		assert_int_equal(file_pread(t->file, t->buf, MOST, 0), size);
 		assert_memory_equal(t->buf, stage->slot[t->number].bytes, size);
+		read_filler(t);
 		break;
-	case 4:
-		if (!t->number)
-			engine_resize(stage->rig->e,
-				      (draw(t, 2) ? PAGES : PAGES_MAX) * (u64)PAGE_SIZE,
-				      NSEC_PER_MSEC, &left);
-		break;
-	case 5: /* so many writes fail now */
+	case 4: /* so many writes fail now */
 		stage->rig->write_error = -EIO;
 		stage->rig->failures = (u32)draw(t, 3);
 		break;
+	default:
+		engine_resize(stage->rig->e, (draw(t, 2) ? PAGES : PAGES_MAX) * (u64)PAGE_SIZE,
+			      NSEC_PER_MSEC, &left);
 	}
 }
 
@@ -332,6 +350,16 @@ static void settle(void)
 		assert_int_equal(inode_size(stage->inode[i]), stage->slot[i].size);
 }
 
+static void make_filler(struct rig *r)
+{
+	struct inode *inode = rig_inode(r, PAGE_SIZE);
+
+	assert_int_equal(inode_survive_as_store(inode), 0);
+	stage->filler = rig_file(inode, 0);
+	rig_write(stage->filler, 0, FILLERS * MOST, 1);
+	assert_int_equal(file_fsync(stage->filler, false), 0);
+}
+
 struct scene {
 	const char *policy;
 	u32 block_bytes;
@@ -354,6 +382,7 @@ static void run_scene(void *arg)
 	r->config.persist = stage->persist;
 	rig_start(r);
 	device_set_fault(r->d, at_end_of_io, r);
+	make_filler(r);
 	for (unsigned i = 0; i < SLOTS; i++) {
 		struct inode *inode = rig_inode(r, scene->block_bytes);
 
@@ -378,18 +407,21 @@ static void run_scene(void *arg)
 		file_close(tasks[i].direct);
 		file_close(tasks[i].shared);
 	}
+	file_close(stage->filler);
 	stage->inode[SHARED] = NULL; /* no more looks */
 	rig_close(r);
 	persist_close(stage->persist, true);
 	free(tasks);
 }
 
-static void run(const char *policy, u32 block_bytes, u64 seed)
+/* How often it looked at a page that was about to move. */
+static u64 run(const char *policy, u32 block_bytes, u64 seed)
 {
 	struct scene scene = { policy, block_bytes, seed };
 	struct sim_config c;
 	struct world *w;
 	char why[256] = "";
+	u64 twice;
 
 	stage = calloc(1, sizeof(*stage));
 	assert_non_null(stage);
@@ -403,19 +435,22 @@ static void run(const char *policy, u32 block_bytes, u64 seed)
 		fail_msg("seed %llu: %s", (unsigned long long)seed, why);
 	sim_destroy(w);
 	if (getenv("SLUICE_VERBOSE"))
-		print_message("# %s %u: %llu looks\n", policy, block_bytes,
-			      (unsigned long long)stage->looks);
+		print_message("# %s %u: %llu looks, %llu at moves\n", policy, block_bytes,
+			      (unsigned long long)stage->looks, (unsigned long long)stage->twice);
 	assert_true(stage->looks > STEPS);
+	twice = stage->twice;
 	free(stage);
 	stage = NULL;
+	return twice;
 }
 
 static void test_at_every_step(const char *policy, u32 block_bytes)
 {
-	u64 seeds = getenv("SLUICE_SOAK") ? 400 : 4;
+	u64 seeds = getenv("SLUICE_SOAK") ? 400 : 4, twice = 0;
 
 	for (u64 seed = 1; seed <= seeds; seed++)
-		run(policy, block_bytes, seed);
+		twice += run(policy, block_bytes, seed);
+	assert_true(twice > 0);
 }
 
 static void test_whole_pages(void **state)

@@ -200,6 +200,26 @@ static void test_full_at_the_end(void **state)
 	end(&r, f, b);
 }
 
+/* Who only goes on where the file ends has room made ahead; where that does not fit he does. */
+static void test_full_ahead(void **state)
+{
+	struct backing *b = backing_new(0, 12);
+	struct real r;
+	struct file *f;
+
+	(void)state;
+	f = begin(&r, &all_ops, b);
+	assert_int_equal(write_bytes(f, 1, 2 * BLOCK, 0), 2 * BLOCK);
+	assert_int_equal(write_bytes(f, 1, BLOCK, 2 * BLOCK), BLOCK);
+	assert_true(b->room < 9);
+	assert_int_equal(write_bytes(f, 2, 10 * BLOCK, 3 * BLOCK), 9 * BLOCK);
+	assert_int_equal(b->room, 0);
+	assert_int_equal(write_bytes(f, 3, 1, 12 * BLOCK), -ENOSPC);
+	assert_int_equal(file_fsync(f, false), 0);
+	assert_int_equal(b->bytes[12 * BLOCK - 1], 2);
+	end(&r, f, b);
+}
+
 /* In holes below the size there must be room as well. */
 static void test_full_in_a_hole(void **state)
 {
@@ -516,6 +536,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_at_the_end),
+		cmocka_unit_test(test_full_ahead),
 		cmocka_unit_test(test_full_in_a_hole),
 		cmocka_unit_test(test_a_refused_hole_costs_nothing),
 		cmocka_unit_test(test_full_past_a_write_that_failed),

@@ -399,6 +399,12 @@ static void wrong_comparisons_are_refused(void **state)
 		       "x.ini:15: against names \"d\", no case there is");
 	assert_refused(HEAD B "figure = iops\nagainst = a\ncase = b\n",
 		       "x.ini:14: unknown figure \"iops\"");
+	assert_refused(HEAD "[tenant x]\n" B
+			    "figure = tenant.y.write_iops\nagainst = a\nours = b\n",
+		       "x.ini:16: against: case \"a\" has no tenant \"y\"");
+	assert_refused(HEAD "[tenant x]\n" B
+			    "figure = write_iops\nagainst = a\nours = b:tenant.x2.write_iops\n",
+		       "x.ini:17: ours: case \"b\" has no tenant \"x2\"");
 	assert_refused(HEAD B "figures = iops\n",
 		       "x.ini:14: unknown key \"figures\" in section [compare c]");
 #undef B

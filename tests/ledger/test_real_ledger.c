@@ -8,6 +8,7 @@
 #include "ledger/ledger.h"
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 
 #define POSTERS 4
 #define POSTS   50000
@@ -43,10 +44,53 @@ static void test_threads_post_to_one_book(void **state)
 	assert_int_equal(ledger_peak(&l, LEVEL_DEBT), POSTERS * 3);
 }
 
+/* Books of a thread's own and of all, and whether it has posted. */
+struct poster {
+	struct ledger own, shared;
+	struct spinlock lock;
+	_Atomic bool done;
+};
+
+static void *post_to_both(void *arg)
+{
+	struct poster *p = arg;
+	struct ledger *const books[] = { &p->own, NULL, &p->shared };
+	struct ledger_entry up = { 0 };
+
+	up.level[LEVEL_DEBT] = 3;
+	ledger_post_all(books, 3, &up, &p->lock);
+	atomic_store(&p->done, true);
+	return NULL;
+}
+
+/* Who posts to a book of all waits for its lock: the test holds it until he is seen to wait. */
+static void test_a_book_of_all_has_a_lock(void **state)
+{
+	struct poster p = { 0 };
+	pthread_t thread;
+
+	(void)state;
+	ledger_init(&p.own);
+	ledger_init(&p.shared);
+	spin_init(&p.lock, RANK_NONE);
+	spin_lock(&p.lock);
+	assert_int_equal(pthread_create(&thread, NULL, post_to_both, &p), 0);
+	while (atomic_load(&p.lock.state) != 2 && !atomic_load(&p.done))
+		sched_yield();
+	assert_false(atomic_load(&p.done));
+	assert_int_equal(ledger_level(&p.shared, LEVEL_DEBT), 0);
+	spin_unlock(&p.lock);
+	pthread_join(thread, NULL);
+	assert_int_equal(ledger_level(&p.own, LEVEL_DEBT), 3);
+	assert_int_equal(ledger_level(&p.shared, LEVEL_DEBT), 3);
+	assert_int_equal(ledger_peak(&p.shared, LEVEL_DEBT), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_threads_post_to_one_book),
+		cmocka_unit_test(test_a_book_of_all_has_a_lock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
