@@ -250,8 +250,8 @@ static int shorten(struct inode *inode, u64 size_bytes)
 		return rc;
 	}
 	inode->littered = littered;
-	inode->reserved = size_bytes;
 	inode->written = min_u64(inode->written, size_bytes);
+	inode->reserved = size_bytes;
 	if (!size_bytes)
 		inode->sparse = false;
 	return 0;
