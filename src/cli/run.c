@@ -8,6 +8,7 @@
 #include "cli/jobs.h"
 #include "job/engine_cache.h"
 #include "job/engine_posix.h"
+#include "mount/rules.h"
 #include "world/world.h"
 #include <errno.h>
 #include <signal.h>
@@ -29,7 +30,7 @@ static const struct option options[] = {
 	OPTION_IN(struct request, memory_bytes, SIZE, "memory", 0, "BYTES",
 		  "of our cache (default: a quarter of the machine's)", 16 << 20, 15ull << 40),
 	OPTION_SET(struct jobs_request, "KEY=VALUE",
-		   "set a choice of the policy, or vm.KEY or device.KEY"),
+		   "set a choice of the policy, or vm.KEY, device.KEY or tenant.NAME.KEY"),
 	JOBS_OPTIONS,
 	{ 0 },
 };
@@ -220,8 +221,40 @@ static int no_memory(const struct command *self)
 	return EXIT_FAILED;
 }
 
+/* One setting, of the cache or of a tenant. 0, or a negative errno with `e` set. */
+static int read_setting(const char *setting, struct lib_config *config, struct rules *tenants,
+			struct err *e)
+{
+	int rc;
+
+	if (!rules_is_setting(setting))
+		return lib_config_read(config, &setting, 1, e);
+	rc = rules_read(tenants, setting, e);
+	if (!rc && tenants->count) /* as a mount has them */
+		return err_set(e, NULL, 0,
+			       "whose a job is says its option cgroup; a tenant has figures here, "
+			       "as tenant.NAME.dirty_bytes=64M");
+	return rc;
+}
+
+static int add_tenants(const struct rules *tenants, struct job_engine *engine, struct err *e)
+{
+	int rc = 0;
+
+	for (u32 i = 0; i < tenants->tenants && !rc; i++) {
+		const struct rules_tenant *one = &tenants->tenant[i];
+		struct tenant *t;
+
+		rc = engine_add_tenant(engine_cache_engine(engine), one->name, &one->settings, &t);
+		if (rc)
+			err_set(e, NULL, 0, "tenant %s: %s", one->name, strerror(-rc));
+	}
+	return rc;
+}
+
 /* Our cache, as the options say. 0, or the status to end with. */
-static int make_cache(const struct command *self, const struct request *r, struct job_engine **out)
+static int make_cache(const struct command *self, const struct request *r, struct rules *tenants,
+		      struct job_engine **out)
 {
 	u64 memory =
 		r->memory_bytes ? r->memory_bytes : (u64)sysconf(_SC_PHYS_PAGES) / 4 * PAGE_SIZE;
@@ -233,11 +266,11 @@ static int make_cache(const struct command *self, const struct request *r, struc
 	config.engine.policy = *r->jobs.preset;
 	config.engine.memory_bytes = memory / PAGE_SIZE * PAGE_SIZE;
 	for (size_t i = 0; i < r->jobs.settings.count && !rc; i++)
-		if (lib_config_read(&config, &r->jobs.settings.word[i], 1, &e))
+		if (read_setting(r->jobs.settings.word[i], &config, tenants, &e))
 			rc = usage_error(self, "-s %s: %s", r->jobs.settings.word[i], e.text);
 	if (rc || r->jobs.parse_only)
 		return rc;
-	if (engine_cache_create(&config, out, &e)) {
+	if (engine_cache_create(&config, out, &e) || add_tenants(tenants, *out, &e)) {
 		usage_error(self, "%s", e.text);
 		return EXIT_FAILED;
 	}
@@ -248,8 +281,15 @@ static int make_cache(const struct command *self, const struct request *r, struc
 static int make_engine(const struct command *self, const struct request *r, struct job_engine **out)
 {
 	*out = NULL;
-	if (is_ours(r))
-		return make_cache(self, r, out);
+	if (is_ours(r)) {
+		struct rules *tenants = calloc(1, sizeof(*tenants));
+		int status = tenants ? make_cache(self, r, tenants, out) : no_memory(self);
+
+		if (tenants)
+			rules_free(tenants);
+		free(tenants);
+		return status;
+	}
 	if (r->jobs.settings.count)
 		return usage_error(self,
 				   "-s %s: the kernel's cache has its settings in /proc/sys/vm",
@@ -363,7 +403,8 @@ const struct command command_run = {
 		"SIGINT ends the jobs and reports what was measured.",
 	.examples = "  sluice run jobs.fio --engine posix\n"
 		    "  sluice run load.fio write.fio --memory 2G -p sluice\n"
-		    "  sluice run write.fio -s accounting=folio -s vm.dirty_bytes=400M\n",
+		    "  sluice run write.fio -s accounting=folio -s vm.dirty_bytes=400M\n"
+		    "  sluice run batch.fio -s tenant.batch.dirty_bytes=64M\n",
 	.options = options,
 	.run = run,
 };

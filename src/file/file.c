@@ -18,8 +18,8 @@ int file_open(struct inode *inode, unsigned flags, struct file **out)
 		return -ENOMEM;
 	f->inode = inode;
 	f->flags = flags;
-	plain = !(flags & FILE_DIRECT) && inode->m.cache->config.contents && !world_is_sim() &&
-		inode_policy(inode)->write_lock == WRITE_LOCK_FOLIO;
+	plain = !(flags & FILE_DIRECT) && inode->m.cache->config.contents &&
+		!world_models_calls() && inode_policy(inode)->write_lock == WRITE_LOCK_FOLIO;
 	f->plain = plain && !(flags & FILE_NO_READ);
 	f->plain_write = plain && !(flags & (FILE_NO_WRITE | FILE_APPEND | FILE_SYNC)) &&
 			 inode_policy(inode)->small_write == SMALL_WRITE_KEEP &&

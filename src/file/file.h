@@ -151,6 +151,11 @@ ssize_t file_pread(struct file *f, void *buf, size_t length, u64 offset);
  * -ENOSPC, and the file is as it was from there on. -EFBIG past 8 TiB.
  */
 ssize_t file_pwrite(struct file *f, const void *buf, size_t length, u64 offset);
+/*
+ * Has fetched from memory, if it is cached, what a read or write there will look at first: for
+ * those who know where they go next and do something else before. Nothing that could be seen.
+ */
+void file_expect(const struct file *f, u64 offset);
 
 /*
  * The same from and to several buffers in turn, with flags (enum file_io_flags) for this call.

@@ -130,8 +130,8 @@ static bool is_readable(struct inode *inode, const struct found *at, u64 positio
 
 	if (flags & (FOLIO_MARK | FOLIO_DROP))
 		return false;
-	/* there, time goes by folio: those valid only in part take the long way */
-	if (world_is_sim())
+	/* time goes by folio then: those valid only in part take the long way */
+	if (world_models_calls())
 		return pages_valid(m, index_find(&m->index, at->first), at->first,
 				   at->first + at->pages);
 	if (likely(pages_valid(m, at->leaf, page, pages_of(stop))))
@@ -321,6 +321,21 @@ static inline void fetch_to_write(const void *at)
 void hit_expect(const struct inode *inode, u64 position)
 {
 	fetch_to_write(guess_folio(&inode->m, position >> PAGE_SHIFT));
+}
+
+void file_expect(const struct file *f, u64 offset)
+{
+	const struct mapping *m = &f->inode->m;
+	u64 page = offset >> PAGE_SHIFT;
+	const struct leaf *leaf;
+
+	world_read_begin();
+	leaf = index_find(&m->index, page);
+	if (leaf) {
+		fetch_to_write(leaf);
+		fetch_to_write(&leaf->folio[page % LEAF_PAGES]);
+	}
+	world_read_end();
 }
 
 void hit_expect_later(const struct inode *inode, u64 position)

@@ -28,7 +28,7 @@ struct engine {
 struct file {
 	struct inode *inode;
 	unsigned flags;
-	/* real, buffered, with contents, its readers take no lock, and it can be read */
+	/* buffered, with contents, its readers take no lock, calls are not modelled; can be read */
 	bool plain;
 	/* ... or can be written in place, and nothing is asked of a write but to be in the cache */
 	bool plain_write;

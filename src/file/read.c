@@ -259,12 +259,12 @@ static int read_step(struct read *r)
 
 /*
  * Notes where the read ended, for a miss right behind it. Readers who share an open file share
- * that word too, so it is left alone where no such miss is in sight; but not in the simulated
- * world, where each read counts as it does in Linux.
+ * that word too, so it is left alone where no such miss is in sight; but not where each read is to
+ * count as it does in Linux.
  */
 void read_note_end(struct read *r)
 {
-	if (!r->goes_on || world_is_sim())
+	if (!r->goes_on || world_models_calls())
 		atomic_store_explicit(&r->file->ra.previous_end, r->position, memory_order_relaxed);
 }
 

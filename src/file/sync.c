@@ -50,25 +50,28 @@ static int wait_inode(struct inode *inode, u64 failures)
 	return error;
 }
 
-/* Inodes changed their flushers meanwhile, and may have been passed over. */
-static void write_moved(struct engine *e)
+/* Writes what the flushers have passed over. */
+static int write_rest(struct engine *e)
 {
+	int error = 0;
+
 	for (struct inode *inode = NULL; (inode = next_inode(e, inode));)
-		if (ledger_level(&inode->m.ledger, LEVEL_DEBT))
-			inode_sync_range(inode, 0, INDEX_MAX_PAGES - 1);
+		if (ledger_level(&inode->m.ledger, LEVEL_DEBT)) {
+			int rc = inode_sync_range(inode, 0, INDEX_MAX_PAGES - 1);
+
+			error = error ? error : rc;
+		}
+	return error;
 }
 
 int engine_sync(struct engine *e)
 {
 	u64 failures = atomic_load(&e->cache.failures);
-	u64 moves;
 	u32 flushed = 0; /* devices, as bits */
 	int error = 0;
 
-	moves = atomic_load(&e->all.moves);
-	writeback_sync(&e->all);
-	if (unlikely(atomic_load(&e->all.moves) != moves))
-		write_moved(e);
+	if (unlikely(!writeback_sync(&e->all)))
+		error = write_rest(e);
 	for (struct inode *inode = NULL; (inode = next_inode(e, inode));) {
 		int rc = wait_inode(inode, failures);
 

@@ -523,13 +523,21 @@ static int after_write(struct file *f, unsigned flags, u64 offset, u64 end)
 	return error;
 }
 
+/* DONTCACHE: waits for room for the pages that it touches. */
+static u64 promise(struct inode *inode, u64 offset, size_t length)
+{
+	u64 first = offset >> PAGE_SHIFT;
+
+	return dontcache_enter(inode, first, pages_of(offset + length) - first);
+}
+
 /* A write of any kind; *offset says where, or is told. */
 ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigned count, size_t length,
 			 u64 *offset, unsigned flags, bool append)
 {
 	struct inode *inode = f->inode;
 	struct write w = { .inode = inode, .from.iov = iov, .flags = flags };
-	u64 done, promised = 0;
+	u64 done, promised = 0, size = size_now(inode);
 	int rc;
 
 	if (f->flags & FILE_NO_WRITE)
@@ -554,7 +562,7 @@ ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigned count
 			return -EFBIG;
 	}
 	if ((flags & (FILE_IO_DONTCACHE | FILE_IO_NOWAIT)) == FILE_IO_DONTCACHE)
-		promised = dontcache_enter(inode->wb, pages_of(length));
+		promised = promise(inode, append ? size : *offset, length);
 	w.position = *offset;
 	w.end = *offset + length;
 	if (!append)

@@ -232,8 +232,10 @@ void clone_sleep_until(struct clone *c, u64 when);
 void clone_terminate(struct clone *c);
 /* The world time at which its runtime is over, or WORLD_NEVER. */
 u64 clone_deadline(const struct clone *c);
-/* Waits until an I/O is due; may change its direction. False when the time is over first. */
-bool clone_wait_for_rate(struct clone *c, enum job_dir *dir, u64 now);
+/* When the next I/O is due, after the epoch; 0: now. May change its direction. */
+u64 clone_due_ns(const struct clone *c, enum job_dir *dir, u64 now);
+/* Waits until then. False when the time is over first. */
+bool clone_wait_for_rate(struct clone *c, u64 due_ns);
 /* An I/O was issued: when is the next one due? */
 void clone_pace(struct clone *c, enum job_dir dir);
 void clone_think_if_due(struct clone *c);

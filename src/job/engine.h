@@ -56,6 +56,9 @@ struct job_engine {
 	int (*lay_out)(struct job_engine *e, const char *path, u64 size);
 	void (*task_exit)(struct job_engine *e); /* called by each task of a job as it ends */
 
+	/* May be missing: an I/O there comes after a pause; nothing happens that could be seen. */
+	void (*expect)(struct job_file *f, u64 offset);
+
 	/* What follows may be missing; jobs that need it are then refused before they run. */
 	unsigned features;
 	/* As sync_file_range(2), flags of enum job_range_flags; len 0: to the end. */

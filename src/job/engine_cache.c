@@ -86,6 +86,16 @@ static void cache_task_exit(struct job_engine *je)
 	engine_task_exit(jobs_of(je)->engine);
 }
 
+static int cache_act_for(struct job_engine *je, const char *tenant)
+{
+	return engine_file_act_for(jobs_of(je)->engine, tenant);
+}
+
+static int cache_find_tenant(struct job_engine *je, const char *tenant)
+{
+	return engine_tenant(jobs_of(je)->engine, tenant) ? 0 : -ENOENT;
+}
+
 static void set_calls(struct job_engine *je)
 {
 	engine_file_calls(je);
@@ -95,6 +105,8 @@ static void set_calls(struct job_engine *je)
 	je->lay_out = cache_lay_out;
 	je->folder = cache_folder;
 	je->allocate = cache_allocate;
+	je->act_for = cache_act_for;
+	je->find_tenant = cache_find_tenant;
 	je->task_exit = cache_task_exit;
 }
 

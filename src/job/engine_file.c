@@ -36,6 +36,11 @@ static ssize_t call_pwrite(struct job_file *f, const void *buf, size_t len, u64 
 	return file_pwritev(f->file, &v, 1, offset, f->io_flags);
 }
 
+static void call_expect(struct job_file *f, u64 offset)
+{
+	file_expect(f->file, offset);
+}
+
 static int call_fsync(struct job_file *f, bool data_only)
 {
 	if (f->map)
@@ -100,9 +105,19 @@ void engine_file_calls(struct job_engine *je)
 	je->features = JOB_CAN_DONTCACHE;
 	je->pread = call_pread;
 	je->pwrite = call_pwrite;
+	je->expect = call_expect;
 	je->fsync = call_fsync;
 	je->advise = call_advise;
 	je->truncate = call_truncate;
 	je->size = call_size;
 	je->sync_range = call_sync_range;
+}
+
+int engine_file_act_for(struct engine *e, const char *tenant)
+{
+	struct tenant *t = engine_tenant(e, tenant);
+
+	if (t)
+		engine_act_for(t);
+	return t ? 0 : -ENOENT;
 }

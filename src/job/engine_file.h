@@ -6,6 +6,7 @@
 #include "file/engine.h"
 #include "file/file.h"
 #include "file/map.h"
+#include "file/tenant.h"
 #include "job/engine.h"
 
 /* Where an engine keeps more of an open file than this, it is the first of that. */
@@ -23,5 +24,7 @@ void engine_file_unmap(struct job_file *f);
 int engine_file_map(struct job_file *f, u64 offset, u64 len);
 /* Sets the calls that need nothing but the open file: all but open, close, unlink, lay_out. */
 void engine_file_calls(struct job_engine *je);
+/* The calling task acts for the tenant of that name from now on; 0 or -ENOENT. */
+int engine_file_act_for(struct engine *e, const char *tenant);
 
 #endif

@@ -8,7 +8,6 @@
  * but the first has a folder, and the longest folder that a name is in counts.
  */
 #include "job/engine_sluice.h"
-#include "file/tenant.h"
 #include "job/engine_file.h"
 #include "world/lock.h"
 #include <errno.h>
@@ -295,11 +294,7 @@ static void sluice_task_exit(struct job_engine *je)
 
 static int sluice_act_for(struct job_engine *je, const char *name)
 {
-	struct tenant *t = engine_tenant(table_of(je)->engine, name);
-
-	if (t)
-		engine_act_for(t);
-	return t ? 0 : -ENOENT;
+	return engine_file_act_for(table_of(je)->engine, name);
 }
 
 static int sluice_find_tenant(struct job_engine *je, const char *name)

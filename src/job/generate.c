@@ -354,12 +354,9 @@ static int place_io(struct clone *c, struct clone_file *f, enum job_dir dir, u64
 	return *length ? 0 : -ENODATA;
 }
 
-static int next_io(struct clone *c, struct clone_file *f, enum job_dir dir, struct io *io)
+static void issue_io(struct clone *c, struct clone_file *f, enum job_dir dir, u64 position,
+		     u64 length, struct io *io)
 {
-	u64 position, length;
-
-	if (place_io(c, f, dir, &position, &length))
-		return -ENODATA;
 	f->last[dir] = position;
 	f->position[dir] = position + length;
 	f->idle = false;
@@ -383,7 +380,25 @@ static int next_io(struct clone *c, struct clone_file *f, enum job_dir dir, stru
 		.length = length,
 		.sequence = c->sequence++,
 	};
-	return 1;
+}
+
+/*
+ * The next I/O of the file. Its place is chosen before the wait until it is due, so that
+ * whoever does it has time to fetch what it takes. 1; 0: the time is over; -ENODATA.
+ */
+static int next_io(struct clone *c, struct clone_file *f, enum job_dir dir, u64 now, struct io *io)
+{
+	u64 due = clone_due_ns(c, &dir, now), position, length;
+	const struct job_engine *e = c->run->engine;
+	int rc = place_io(c, f, dir, &position, &length);
+
+	if (!rc && e->expect && f->handle)
+		e->expect(f->handle, f->plan->start + position);
+	if (due && !clone_wait_for_rate(c, due))
+		return 0;
+	if (!rc)
+		issue_io(c, f, dir, position, length, io);
+	return rc ? rc : 1;
 }
 
 static void file_is_done(struct clone *c, struct clone_file *f)
@@ -404,6 +419,7 @@ int clone_next(struct clone *c, struct io *io)
 		struct clone_file *f;
 		enum io_kind sync;
 		enum job_dir dir;
+		int rc;
 
 		if (c->stop || atomic_load(&c->terminate) || time_is_over(c, now) ||
 		    data_is_done(c))
@@ -425,10 +441,9 @@ int clone_next(struct clone *c, struct io *io)
 		dir = draw_direction(c);
 		if (c->job->o.thinktime_at_issue)
 			clone_think_if_due(c);
-		if (!clone_wait_for_rate(c, &dir, now))
-			return 0;
-		if (next_io(c, f, dir, io) == 1)
-			return 1;
+		rc = next_io(c, f, dir, now, io);
+		if (rc >= 0)
+			return rc;
 		file_is_done(c, f);
 	}
 }

@@ -71,21 +71,27 @@ void clone_pace(struct clone *c, enum job_dir dir)
  * A mixed job whose drawn direction must wait does one of the other direction instead if
  * that is due earlier.
  */
-bool clone_wait_for_rate(struct clone *c, enum job_dir *dir, u64 now)
+u64 clone_due_ns(const struct clone *c, enum job_dir *dir, u64 now)
 {
 	const struct job_options *o = &c->job->o;
 	enum job_dir other = *dir == JOB_DIR_READ ? JOB_DIR_WRITE : JOB_DIR_READ;
 	bool mixed = (o->rw & RW_READ) && (o->rw & RW_WRITE);
 	u64 share = other == JOB_DIR_READ ? o->rwmixread : 100 - o->rwmixread;
-	u64 elapsed_us = (now - c->epoch_ns) / NSEC_PER_USEC, due;
+	u64 elapsed_us = (now - c->epoch_ns) / NSEC_PER_USEC;
 
 	if (likely(c->rate_next_us[*dir] <= elapsed_us))
-		return true;
+		return 0;
 	if (mixed && share && c->rate_next_us[other] < c->rate_next_us[*dir])
 		*dir = other;
 	if (c->rate_next_us[*dir] <= elapsed_us)
-		return true;
-	due = c->rate_next_us[*dir] * NSEC_PER_USEC;
+		return 0;
+	return c->rate_next_us[*dir] * NSEC_PER_USEC;
+}
+
+bool clone_wait_for_rate(struct clone *c, u64 due)
+{
+	const struct job_options *o = &c->job->o;
+
 	if (!c->ramping && o->runtime_ns && due >= o->runtime_ns) {
 		clone_sleep_until(c, c->epoch_ns + o->runtime_ns);
 		return false;

@@ -443,6 +443,7 @@ struct world *sim_create(const struct sim_config *c)
 	if (!s)
 		return NULL;
 	s->world.kind = WORLD_SIM;
+	s->world.models_calls = true;
 	s->world.hz = c->hz;
 	s->world.cpus = c->cpus;
 	s->world.shake = c->shake_seed;

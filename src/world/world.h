@@ -37,6 +37,7 @@ struct world {
 	enum world_kind kind;
 	unsigned hz;   /* timer ticks a second: 100, 250 or 1000 */
 	unsigned cpus; /* simulated CPUs; in the real world, those online */
+	bool models_calls;
 	/* simulated world only */
 	u64 clock_ns; /* the global virtual clock */
 	u64 ahead_ns; /* what the running fiber has spent since it was switched to */
@@ -60,6 +61,22 @@ u64 world_file_ns(void); /* the same, as the system's file systems take it: some
 static inline bool world_is_sim(void)
 {
 	return world_current && world_current->kind == WORLD_SIM;
+}
+
+/*
+ * What the world is for. True: to say what Linux's calls come to. Each call does then what it does
+ * in Linux, also where nothing but time and the next readahead could show it. False: to be quick.
+ * There are short ways then, which leave that out.
+ */
+static inline bool world_models_calls(void)
+{
+	return world_current && world_current->models_calls;
+}
+
+/* What one of a cost takes in this world: 0 where the CPU time is really spent. */
+static inline u64 world_cost_ns(enum cost cost)
+{
+	return world_is_sim() ? world_current->cost_ns[cost] : 0;
 }
 
 /* Nanoseconds since the world began; never goes back for one task. */

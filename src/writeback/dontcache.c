@@ -17,11 +17,13 @@
  * old age. The backlog, marked pages that are dirty, in flight, or about to be written by somebody
  * who has been let in, is bounded by what the device writes in 100 ms: a writer who would exceed
  * it waits in line before he begins, until enough has landed. So memory holds no more than that,
- * and the device has always something to do. Only when nothing lands at all, for 200 ms, or it
- * fails, those in line are let go: then the limits on everything dirty hold them. While nobody
- * reads the bound is a quarter of that, and a quarter of the bound is in flight: enough to keep a
- * device busy, and little enough that it lands evenly. Readers share the device with what is in
- * flight, and a writer beside many of them needs more.
+ * and the device has always something to do. Who overwrites what is marked and dirty adds nothing,
+ * and passes: where many write the same file, they so stay together, and each page is written out
+ * once for all of them. Only when nothing lands at all, for 200 ms, or it fails, those in line are
+ * let go: then the limits on everything dirty hold them. While nobody reads the bound is a quarter
+ * of that, and half of the bound is in flight: enough to keep a device busy, and little enough
+ * that it lands evenly. Readers share the device with what is in flight, and a writer beside many
+ * of them needs more.
  */
 #include "writeback/slice.h"
 #include "writeback/wb.h"
@@ -33,7 +35,8 @@
 #define RATE_NS      (100 * NSEC_PER_MSEC)
 #define STUCK_NS     (200 * NSEC_PER_MSEC)
 #define BOUND_PER_S  10 /* the bound is a second's worth divided by this */
-#define BOUND_MIN    (12 * MIB_PAGES)
+#define BOUND_MIN    (24 * MIB_PAGES)
+#define FALL         8 /* it falls by what lands divided by this */
 #define QUIET        4 /* so much less while nobody reads */
 
 void dontcache_init(struct dontcache *d)
@@ -68,7 +71,7 @@ s64 dontcache_take_kick(struct wb *wb)
 
 /* --- own */
 
-u64 dontcache_bound(struct wb *wb)
+static u64 bound_by_rate(struct wb *wb)
 {
 	u64 bw = wb_avg_bandwidth(wb), pages, rate;
 
@@ -85,9 +88,30 @@ u64 dontcache_bound(struct wb *wb)
 	return min_u64(pages, cache_size(wb->all->cache) / 8);
 }
 
+u64 dontcache_bound(struct wb *wb)
+{
+	u64 bound = atomic_load_explicit(&wb->dontcache.bound, memory_order_relaxed);
+
+	return bound ? min_u64(bound, cache_size(wb->all->cache) / 8) : bound_by_rate(wb);
+}
+
+/*
+ * The bound goes up at once, and down by a part of what lands: if it fell at once, nobody would
+ * be let in until so much had landed.
+ */
+static void note_bound(struct wb *wb, u32 landed)
+{
+	struct dontcache *d = &wb->dontcache;
+	u64 to = bound_by_rate(wb), from = atomic_load_explicit(&d->bound, memory_order_relaxed);
+	u64 step = landed / FALL;
+
+	atomic_store_explicit(&d->bound, max_u64(to, from - min_u64(from, step)),
+			      memory_order_relaxed);
+}
+
 u64 dontcache_in_flight_max(struct wb *wb)
 {
-	return max_u64(dontcache_bound(wb) * PAGE_SIZE / 4, 8 * (u64)DEPTH_IO_BYTES);
+	return max_u64(dontcache_bound(wb) * PAGE_SIZE / 2, 8 * (u64)DEPTH_IO_BYTES);
 }
 
 static u64 backlog(struct wb *wb)
@@ -155,15 +179,35 @@ static bool has_room(struct wb *wb, u64 pages)
 	return !now || now + pages <= dontcache_bound(wb);
 }
 
-/* In line: waits for room, until nothing lands any more, or what lands was refused and stays. */
-static void wait_for_room(struct wb *wb, u64 pages)
+/* Whether all these pages are in the backlog already. */
+static bool all_owed(struct inode *inode, u64 first, u64 pages)
 {
+	struct index *ix = &inode->m.index;
+	bool all = true;
+
+	spin_lock(&inode->m.tree_lock);
+	for (u64 at = first, end = first + pages; all && at < end;) {
+		u64 n = min_u64(end - at, LEAF_PAGES - at % LEAF_PAGES);
+		const struct leaf *leaf = index_leaf(ix, at);
+
+		all = leaf &&
+		      !(bits_mask((unsigned)(at % LEAF_PAGES), (unsigned)n) & ~leaf->tag[TAG_DROP]);
+		at += n;
+	}
+	spin_unlock(&inode->m.tree_lock);
+	return all;
+}
+
+/* In line: waits for room, until nothing lands any more, or what lands was refused and stays. */
+static void wait_for_room(struct inode *inode, u64 first, u64 pages)
+{
+	struct wb *wb = inode->wb;
 	struct dontcache *d = &wb->dontcache;
 
 	while (!atomic_load(&d->stuck) && !atomic_load(&wb->all->failing)) {
 		u32 seen = atomic_load(&d->landed);
 
-		if (has_room(wb, pages))
+		if (has_room(wb, pages) || all_owed(inode, first, pages))
 			break;
 		world_park(&d->landed, seen, world_now() + STUCK_NS);
 		if (atomic_load(&d->landed) == seen && atomic_load(&d->in_flight))
@@ -171,17 +215,19 @@ static void wait_for_room(struct wb *wb, u64 pages)
 	}
 }
 
-u64 dontcache_enter(struct wb *wb, u64 pages)
+u64 dontcache_enter(struct inode *inode, u64 first, u64 pages)
 {
+	struct wb *wb = inode->wb;
 	struct dontcache *d = &wb->dontcache;
 
 	if (wb->all->policy.dontcache != DONTCACHE_OWN)
 		return 0;
-	/* nobody passes those who wait */
-	if (atomic_load_explicit(&d->waits, memory_order_relaxed) || !has_room(wb, pages)) {
+	/* nobody passes those who wait, but who needs no room */
+	if ((atomic_load_explicit(&d->waits, memory_order_relaxed) || !has_room(wb, pages)) &&
+	    !all_owed(inode, first, pages)) {
 		atomic_fetch_add(&d->waits, 1);
 		mutex_lock(&d->line);
-		wait_for_room(wb, pages);
+		wait_for_room(inode, first, pages);
 		atomic_fetch_add(&d->promised, pages);
 		mutex_unlock(&d->line);
 		atomic_fetch_sub(&d->waits, 1);
@@ -226,6 +272,7 @@ void dontcache_landed(struct wb *wb, u32 pages)
 
 	atomic_fetch_sub(&d->in_flight, pages);
 	note_rate(d, pages);
+	note_bound(wb, pages);
 	if (atomic_load_explicit(&d->stuck, memory_order_relaxed))
 		atomic_store(&d->stuck, 0);
 	note_room(wb);

@@ -287,8 +287,22 @@ void flusher_run(void *arg)
 	}
 }
 
-void writeback_sync(struct writeback *all)
+/* Whether it has ended, or is about to, and what is dirty there has not been handed over yet. */
+static bool leaves_some(struct wb *wb)
 {
+	bool stopping;
+
+	spin_lock(&wb->list_lock);
+	stopping = wb->stopping && wb->tenant;
+	spin_unlock(&wb->list_lock);
+	return stopping && wb->dirty_inodes;
+}
+
+bool writeback_sync(struct writeback *all)
+{
+	u64 moves = atomic_load(&all->moves);
+	bool all_seen = true;
+
 	for_each_wb(wb, all)
 	{
 		struct completion done;
@@ -300,5 +314,8 @@ void writeback_sync(struct writeback *all)
 		list_init(&work.link);
 		if (wb_queue_work(wb, &work))
 			completion_wait(&done);
+		if (leaves_some(wb))
+			all_seen = false;
 	}
+	return all_seen && !atomic_load(&all->moving) && atomic_load(&all->moves) == moves;
 }

@@ -82,6 +82,10 @@ static bool move_in(struct inode *inode, struct wb *to)
 		inode->dirtied_when = world_jiffies(); /* its age starts over (10.4) */
 		list_add(&to->dirty, &inode->link);
 		arm = wb_arm(to);
+		if (retry_is_pausing(inode)) {
+			to->retry_ns = min_u64(to->retry_ns, inode->retry_ns);
+			arm = true;
+		}
 	}
 	spin_unlock(&to->list_lock);
 	if (arm)
@@ -91,17 +95,11 @@ static bool move_in(struct inode *inode, struct wb *to)
 	return open;
 }
 
-/* `held`: the caller has INODE_SYNC; then he loses it if it moved. */
-static bool move(struct inode *inode, struct wb *to, bool held)
+/* Takes it out of its home, whose list_lock is held, and is not any more when this returns. */
+static void move_out(struct inode *inode, struct wb *from, struct wb *to)
 {
-	struct wb *from = inode_lock_home(inode);
-	bool busy = inode->state & INODE_FREEING || (!held && inode->state & INODE_SYNC);
-
-	assert(to->root == from->root);
-	if (from == to || busy) {
-		spin_unlock(&from->list_lock);
-		return !busy && !held;
-	}
+	/* a sync that finds it on no list has to know why */
+	atomic_fetch_add(&to->all->moving, 1);
 	list_del(&inode->link);
 	inode->state |= INODE_SYNC;
 	move_books(inode, from, to);
@@ -111,8 +109,47 @@ static bool move(struct inode *inode, struct wb *to, bool held)
 		to->dirty_inodes++;
 	}
 	spin_unlock(&from->list_lock);
+}
+
+static void move_on(struct inode *inode, struct wb *from, struct wb *to)
+{
+	bool open;
+
+	assert(to->root == from->root);
+	move_out(inode, from, to);
+	open = move_in(inode, to);
+	if (!open)
+		inode_move(inode, to->root);
 	atomic_fetch_add(&to->all->moves, 1);
-	return move_in(inode, to) || inode_move(inode, to->root) || true;
+	atomic_fetch_sub(&to->all->moving, 1);
+}
+
+/* `held`: the caller has INODE_SYNC; then he loses it if it moved. */
+static bool move(struct inode *inode, struct wb *to, bool held)
+{
+	struct wb *from = inode_lock_home(inode);
+	bool busy = inode->state & INODE_FREEING || (!held && inode->state & INODE_SYNC);
+
+	if (from == to || busy) {
+		spin_unlock(&from->list_lock);
+		return !busy && !held;
+	}
+	move_on(inode, from, to);
+	return true;
+}
+
+bool wb_hand_over_one(struct wb *wb)
+{
+	struct list_node *const lists[] = { &wb->dirty, &wb->io, &wb->more_io };
+
+	spin_lock(&wb->list_lock);
+	for (unsigned i = 0; i < ARRAY_SIZE(lists); i++)
+		if (!list_empty(lists[i])) {
+			move_on(list_entry(lists[i]->prev, struct inode, link), wb, wb->root);
+			return true;
+		}
+	spin_unlock(&wb->list_lock);
+	return false;
 }
 
 bool inode_move(struct inode *inode, struct wb *to)

@@ -6,7 +6,7 @@
  * slice and come again. An inode that stays dirty keeps its time: age counts from the
  * first write.
  */
-#include "writeback/wb.h"
+#include "writeback/tenant.h"
 
 void wb_rearm(struct wb *wb)
 {
@@ -72,8 +72,8 @@ static void set_clean(struct wb *wb, struct inode *inode)
 
 void inode_mark_dirty(struct inode *inode)
 {
+	bool arm = false, closed = false;
 	struct wb *wb;
-	bool arm = false;
 
 	if (atomic_load_explicit(&inode->known_dirty, memory_order_relaxed))
 		return;
@@ -88,6 +88,7 @@ void inode_mark_dirty(struct inode *inode)
 			inode->dirtied_when = world_jiffies();
 			list_add(&wb->dirty, &inode->link);
 			arm = first && wb->wake_ns == WORLD_NEVER;
+			closed = wb->stopping && wb->tenant;
 		}
 	}
 	if (arm)
@@ -95,6 +96,9 @@ void inode_mark_dirty(struct inode *inode)
 	spin_unlock(&wb->list_lock);
 	if (arm)
 		wb_rearm(wb);
+	/* a write that was under way when its tenant went has failed: nobody would look there */
+	if (unlikely(closed))
+		inode_move(inode, wb->root);
 }
 
 void inode_detach(struct inode *inode)

@@ -61,6 +61,17 @@ static void start_over(struct wb *wb)
 	spin_unlock(&wb->list_lock);
 }
 
+/* It has no flusher after all: whoever has come meanwhile is answered here. */
+static void stay_closed(struct wb *wb)
+{
+	spin_lock(&wb->list_lock);
+	wb->stopping = true;
+	spin_unlock(&wb->list_lock);
+	flusher_run(wb);
+	while (wb_hand_over_one(wb))
+		;
+}
+
 /* Makes the wb of a tenant on a device. NULL: no memory, or it went away. */
 static struct wb *create_wb(struct wb *root, struct tenant *t)
 {
@@ -92,6 +103,8 @@ static struct wb *create_wb(struct wb *root, struct tenant *t)
 	if (!wb->flusher) {
 		if (made)
 			wb_free(wb);
+		else
+			stay_closed(wb);
 		wb = NULL;
 		goto done;
 	}
@@ -276,20 +289,6 @@ void tenant_note_sleep(struct wb *wb, u64 ns)
 
 /* --- the end of a tenant */
 
-/* The next dirty inode of the wb's, taken for the device's own; false: there is none. */
-static bool hand_over_one(struct wb *wb)
-{
-	struct inode *inode = NULL;
-	struct list_node *lists[] = { &wb->dirty, &wb->io, &wb->more_io };
-
-	spin_lock(&wb->list_lock);
-	for (unsigned i = 0; i < ARRAY_SIZE(lists) && !inode; i++)
-		if (!list_empty(lists[i]))
-			inode = list_entry(lists[i]->prev, struct inode, link);
-	spin_unlock(&wb->list_lock);
-	return inode && inode_move(inode, wb->root);
-}
-
 void tenant_closing_step(struct tenant_closing *c, u64 inodes, u64 began_ns)
 {
 	c->inodes += inodes;
@@ -306,7 +305,7 @@ static void close_wb(struct wb *wb, struct tenant_closing *c)
 		u64 began = world_now(), n = 0;
 
 		for (; n < TENANT_CLOSE_STEP && more; n += more) {
-			more = hand_over_one(wb);
+			more = wb_hand_over_one(wb);
 			world_spend(COST_LOOKUP, more);
 		}
 		tenant_closing_step(c, n, began);

@@ -96,6 +96,8 @@ bool inode_inherit(struct inode *inode, bool held);
 void inode_leave_tenants(struct inode *inode);
 /* Moves it to a wb of the same device. False: a flusher is at it. */
 bool inode_move(struct inode *inode, struct wb *to);
+/* Moves one of those on the lists of a wb without a flusher to the device's own; false: none is. */
+bool wb_hand_over_one(struct wb *wb);
 
 /* --- foreign.c: reference 10.5 */
 

@@ -206,8 +206,7 @@ static bool meets_update(const struct wb *wb)
 {
 	u64 now = world_now(), other = wb->bw_update_ns;
 
-	return world_is_sim() && other &&
-	       max_u64(now, other) - min_u64(now, other) < world_current->cost_ns[COST_ESTIMATE];
+	return other && max_u64(now, other) - min_u64(now, other) < world_cost_ns(COST_ESTIMATE);
 }
 
 /* Step 6, and the reading of what it updates. */
@@ -594,7 +593,7 @@ bool throttle_owes_nothing(const struct wb *wb)
 {
 	const u64 *locals = world_locals();
 
-	return locals[LOCAL_POLLED] == locals[LOCAL_DIRTIED] && !world_is_sim() &&
+	return locals[LOCAL_POLLED] == locals[LOCAL_DIRTIED] && !world_models_calls() &&
 	       !atomic_load_explicit(&wb->dirty_exceeded, memory_order_relaxed);
 }
 

@@ -85,7 +85,8 @@ struct writeback {
 	_Atomic u32 count;
 	struct wb *_Atomic first_wb; /* those of tenants too, by their next_wb */
 	struct mutex making;         /* of tenants, and of their wbs */
-	_Atomic u64 moves;           /* of inodes from wb to wb */
+	_Atomic u64 moves;           /* of inodes from wb to wb, that have ended */
+	_Atomic u32 moving;          /* those that have not: each on no list for a moment */
 	u32 cpus;
 	struct wb_cpu *cpu;          /* [cpus] */
 	_Atomic u32 ratelimit_pages; /* per-CPU poll limit */
@@ -121,6 +122,7 @@ struct dontcache {
 	u64 due_ns;             /* when the flusher looks at them by itself; likewise */
 	_Atomic u64 in_flight;  /* pages */
 	_Atomic u64 rate;       /* pages a second that landed lately */
+	_Atomic u64 bound;      /* pages, as it stands; 0: nothing has landed yet */
 	_Atomic u64 counted;    /* pages that have landed since */
 	_Atomic u64 since_ns;   /* this */
 	_Atomic u64 promised;   /* pages of writers who were let in and are not done */
@@ -475,10 +477,10 @@ void dontcache_init(struct dontcache *d);
 /* Marked pages that are dirty, in the unit in which the policy counts dirty pages. */
 u64 dontcache_dirty(const struct policy *p, const struct ledger *l);
 /*
- * own: before a DONTCACHE write of so many pages, waits for room; what it returns is to be
+ * own: before a DONTCACHE write to so many pages, waits for room; what it returns is to be
  * given back when the write is over.
  */
-u64 dontcache_enter(struct wb *wb, u64 pages);
+u64 dontcache_enter(struct inode *inode, u64 first, u64 pages);
 void dontcache_leave(struct wb *wb, u64 promised);
 /* A DONTCACHE write is over: policies kick and own. */
 void dontcache_wrote(struct inode *inode);
@@ -528,7 +530,10 @@ void retry_arm(struct wb *wb);
 /* --- flusher.c */
 
 void flusher_run(void *wb); /* the task */
-/* Starts writing all that is dirty now on all devices, and waits until it has been submitted. */
-void writeback_sync(struct writeback *all);
+/*
+ * Starts writing all that is dirty now on all devices, and waits until it has been submitted.
+ * False: inodes may have been passed over, for they changed their flushers, or theirs is ending.
+ */
+bool writeback_sync(struct writeback *all);
 
 #endif

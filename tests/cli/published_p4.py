@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""DONTCACHE on one disk (P4): the rows that were not used for the device's constants."""
+"""DONTCACHE (P4): on one disk, the rows that were not used for the device's constants; of the NFS
+server, at a sixteenth of what the experiment writes, the rows that come out as published."""
+import glob
 import json
 import os
 
@@ -47,6 +49,32 @@ def test_ours_lets_readers_read():
     # the device is busy all the time, so more than this would be the readers'
     assert own['write_mib_s'] > .88 * kick['write_mib_s'], own
     assert cases['noisy-own']['read_mib_s'] > 2000, cases['noisy-own']
+
+
+def nfs(*cases):
+    """Runs them in the current folder, with files of a GiB."""
+    for path in glob.glob(os.path.join(ROOT, 'experiments', 'p4-nfs*')):
+        with open(path) as f:
+            text = f.read()
+        with open(os.path.basename(path), 'w') as f:
+            f.write(text.replace('size=16g', 'size=1g').replace('size=32g', 'size=2g'))
+    words = [word for case in cases for word in ('--case', case)]
+    done = sluice('lab', 'p4-nfs.ini', '--quiet', '--json', '-', *words)
+    equal((done.status, done.err), (0, ''))
+    return {c['case']: c['predicted'] for c in json.loads(done.out)['cases']}
+
+
+def test_writers_of_one_file_stay_together():
+    cases = nfs('one-buffered', 'one-own', 'several-buffered', 'several-kick', 'several-own')
+    for name, published in ('one-buffered', 4844.2), ('several-buffered', 9636.3), \
+            ('several-kick', 9442.6):
+        assert .97 < cases[name]['write_mib_s'] / published < 1.03, (name, cases[name])
+    # sixteen write each page: it is written out once
+    for name in 'one-own', 'several-own':
+        own = cases[name]
+        assert own['write_mib_s'] > 2 * cases['several-kick']['write_mib_s'], own
+        assert own['max_dontcache_bytes'] < 64 << 20, own
+        assert own['write_p999_ms'] <= cases['several-kick']['write_p999_ms'], own
 
 
 program.main(globals())

@@ -308,4 +308,44 @@ def test_maps_are_the_kernels():
     contains(done.err, 'ioengine=mmap with direct, fsync or fdatasync needs blocks of whole pages')
 
 
+def test_a_job_may_be_a_tenants():
+    os.mkdir('d')
+    write('jobs.fio', '[one]\ndirectory=d\nsize=16m\nrw=write\nbs=64k\ncgroup=batch\n')
+    most = {}
+    # nothing is written before a limit asks for it
+    lazy = ('-s', 'vm.dirty_writeback_centisecs=0', '-s', 'vm.dirty_ratio=90',
+            '-s', 'vm.dirty_background_ratio=80')
+    for setting in 'dirty_bytes=2M', 'floor=0':
+        done = sluice('run', 'jobs.fio', '--memory=64M', *lazy, '-s', 'tenant.batch.' + setting,
+                      '--output-format=json', '-q')
+        equal((done.status, done.err), (0, ''))
+        most[setting] = json.loads(done.out)['sluice cache']['max_dirty_bytes']
+        equal(os.path.getsize('d/one.0.0'), 16 << 20)
+        os.unlink('d/one.0.0')
+    equal(most['floor=0'], 16 << 20)
+    # a step of the write is let in while there is any room
+    assert most['dirty_bytes=2M'] <= 4 << 20, most
+
+
+def test_tenants_that_cannot_be_are_refused():
+    os.mkdir('d')
+    write('jobs.fio', '[one]\ndirectory=d\nsize=1m\nrw=write\ncgroup=batch\n')
+    for words, why in (
+            ((), 'jobs.fio:5: cgroup: job one is of tenant "batch", but there is none'),
+            (('-s', 'tenant.other.floor=1M'),
+             'jobs.fio:5: cgroup: job one is of tenant "batch", but there is none'),
+            (('--engine=posix',), 'jobs.fio:5: the engine posix cannot do cgroup in job one'),
+            (('-s', 'tenant.batch.path=/x'),
+             '-s tenant.batch.path=/x: whose a job is says its option cgroup; a tenant has figures '
+             'here, as tenant.NAME.dirty_bytes=64M'),
+            (('-s', 'tenant.batch.dirty_bytes=1'),
+             '-s tenant.batch.dirty_bytes=1: tenant.batch.dirty_bytes cannot be "1", only a size of '
+             'at least 8192'),
+            (('-s', 'tenant.batch'),
+             '-s tenant.batch: "tenant.batch": tenant.NAME.KEY=VALUE is needed, with a NAME of 1 to '
+             '31 letters, digits, "-" and "_"')):
+        refused(['run', 'jobs.fio', *words], 'sluice run: ' + why)
+    equal(os.listdir('d'), [])
+
+
 program.main(globals())

@@ -283,6 +283,89 @@ RIG_TEST(who_takes_a_place_is_served_like_the_one_before)
 	rig_end(r, f);
 }
 
+static void sync_in_vain(void *arg)
+{
+	struct rig *r = arg;
+
+	assert_int_equal(engine_sync(r->e), -EIO);
+}
+
+/* A write under way when its tenant goes fails after that: the device's own flusher tries again. */
+RIG_TEST(what_fails_after_its_tenant_went_is_written)
+{
+	struct rig *r = rig_new("linux-7.4", 64 * MIB);
+	struct task *syncer;
+	struct tenant *t;
+	struct file *f;
+
+	r->config.policy.foreign = FOREIGN_FLUSH;
+	r->device_config.latency_ns = 20 * NSEC_PER_MSEC;
+	rig_start(r);
+	f = rig_file(rig_inode(r, PAGE_SIZE), 0);
+	t = add(r, "visitor", none);
+	engine_act_for(t);
+	rig_write(f, 0, 4 * KIB, 1);
+	r->write_error = -EIO;
+	r->failures = 1;
+	syncer = world_spawn("syncer", sync_in_vain, r);
+	world_sleep_until(world_now() + NSEC_PER_MSEC);
+	engine_close_tenant(r->e, t);
+	engine_act_for(NULL);
+	assert_int_equal(r->failures, 1);
+	world_join(syncer);
+	world_sleep_until(world_now() + 60 * NSEC_PER_SEC);
+	assert_int_equal(r->failures, 0);
+	assert_int_equal(inode_unwritten_bytes(file_inode(f)), 0);
+	rig_end(r, f);
+}
+
+struct closing {
+	struct rig *r;
+	struct tenant *t;
+};
+
+static void close_tenant(void *arg)
+{
+	struct closing *c = arg;
+
+	engine_close_tenant(c->r->e, c->t);
+}
+
+/* While his flusher comes to its end nobody looks at what he has dirty; a sync does. */
+RIG_TEST(a_sync_leaves_nothing_of_a_tenant_who_goes)
+{
+	struct tenant_settings limits = { .dirty_bytes = 1 * MIB, .dirty_background_bytes = 8192 };
+	struct rig *r = rig_new("linux-7.4", 64 * MIB);
+	struct task *closer;
+	struct file *large, *small;
+	struct closing c = { .r = r };
+
+	r->config.policy.foreign = FOREIGN_FLUSH;
+	r->device_config.bytes_per_s = 10.0 * MIB;
+	r->device_config.queue_depth = 1; /* so that the flusher waits */
+	rig_start(r);
+	large = rig_file(rig_inode(r, PAGE_SIZE), 0);
+	small = rig_file(rig_inode(r, PAGE_SIZE), 0);
+	c.t = add(r, "visitor", limits);
+	engine_act_for(c.t);
+	for (u64 page = 0; page < 160; page++)
+		rig_write(large, 2 * page * PAGE_SIZE, PAGE_SIZE, 1);
+	world_sleep_until(world_now() + NSEC_PER_MSEC);
+	assert_true(stats(r, c.t).in_flight > 0); /* his flusher is at the large file */
+	rig_write(small, 0, 4 * KIB, 1);
+	closer = world_spawn("closer", close_tenant, &c);
+	world_sleep_until(world_now() + NSEC_PER_MSEC);
+	assert_ptr_equal(file_inode(small)->home->tenant, c.t);
+	assert_int_equal(engine_sync(r->e), 0);
+	assert_int_equal(inode_unwritten_bytes(file_inode(small)), 0);
+	assert_int_equal(inode_unwritten_bytes(file_inode(large)), 0);
+	engine_act_for(NULL);
+	world_join(closer);
+	rig_audit(r);
+	rig_drop(small);
+	rig_end(r, large);
+}
+
 /* What is no tenant's is written in the background wherever it lies in its file. */
 RIG_TEST(background_writes_what_is_nobodys)
 {
@@ -439,6 +522,8 @@ int main(void)
 		cmocka_unit_test(linux_limits_are_of_the_memory_a_tenant_has_and_could_get),
 		cmocka_unit_test(targeted_writes_what_the_tenant_dirtied_and_nothing_else),
 		cmocka_unit_test(who_takes_a_place_is_served_like_the_one_before),
+		cmocka_unit_test(what_fails_after_its_tenant_went_is_written),
+		cmocka_unit_test(a_sync_leaves_nothing_of_a_tenant_who_goes),
 		cmocka_unit_test(background_writes_what_is_nobodys),
 		cmocka_unit_test(anything_under_none),
 		cmocka_unit_test(anything_under_flush),

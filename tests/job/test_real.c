@@ -16,6 +16,8 @@ struct job_file {
 
 static _Atomic u32 visits[4][BLOCKS];
 static _Atomic u32 exits;
+static _Atomic u32 begun;   /* a bit for each file that was written to */
+static u32 first_waits_for; /* of those bits: no write to the first file is done before */
 static struct job_file files[4] = { { 0 }, { 1 }, { 2 }, { 3 } };
 
 static int count_open(struct job_engine *e, const char *path, unsigned flags, struct job_file **out)
@@ -41,6 +43,10 @@ static ssize_t count_pwrite(struct job_file *f, const void *buf, size_t len, u64
 	for (size_t i = 0; i < len; i++)
 		set += byte[i] != 0;
 	assert_true(set > len / 2);
+	atomic_fetch_or(&begun, 1u << f->number);
+	world_unpark(&begun, ~0u);
+	for (u32 seen; !f->number && ~(seen = atomic_load(&begun)) & first_waits_for;)
+		world_park(&begun, seen, WORLD_NEVER);
 	atomic_fetch_add(&visits[f->number][offset / 4096], 1);
 	return (ssize_t)len;
 }
@@ -134,11 +140,14 @@ static void threads_meet(void **state)
 	struct jobs *jobs;
 
 	(void)state;
+	/* the end of the first job ends the others: they have begun before it goes on */
+	begun = 0;
+	first_waits_for = 1u << 1 | 1u << 2 | 1u << 3;
 	assert_int_equal(jobs_parse("t", text, &jobs, &e), 0);
 	assert_int_equal(jobs_run(jobs, &counting, &o, &r), 0);
 	assert_int_equal(r.rows[0].dir[JOB_DIR_WRITE].ios, 2048);
 	assert_true(r.rows[1].dir[JOB_DIR_WRITE].ios >= 680);
-	assert_int_equal(r.rows[2].dir[JOB_DIR_WRITE].ios, 1);
+	assert_true(r.rows[2].dir[JOB_DIR_WRITE].ios >= 1);
 	assert_true(r.rows[3].dir[JOB_DIR_WRITE].ios > 0);
 	/* it may be ended by the end of those that were ended before it began */
 	assert_true(r.rows[4].dir[JOB_DIR_WRITE].ios <= 100);

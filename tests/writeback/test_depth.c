@@ -30,6 +30,41 @@ static void test_slow_reads_lower_it_by_as_much(void **state)
 	assert_int_equal(depth_next(FLOOR, FLOOR, 100000, 100), FLOOR);
 }
 
+/* So long `n` I/Os of a MiB wait to set out, one after the other. */
+static u64 setting_out_ns(struct rig *r, u32 n)
+{
+	struct wb *wb = r->e->all.wb[0];
+	u64 start = world_now();
+
+	for (u32 i = 0; i < n; i++)
+		depth_enter(wb, MIB, ~0ull);
+	for (u32 i = 0; i < n; i++)
+		depth_leave(wb, MIB);
+	return world_now() - start;
+}
+
+/* While somebody reads no more sets out than twice what the device writes: 100 MiB/s, at first. */
+RIG_TEST(test_beside_reads_io_is_spaced_out)
+{
+	struct rig *r = rig_new("sluice", 64 * MIB);
+	struct depth *d;
+
+	rig_start(r);
+	d = &r->e->all.wb[0]->depth;
+	d->window_ns = world_now() + 60 * NSEC_PER_SEC; /* it says the same all the time */
+	assert_int_equal(setting_out_ns(r, 100), 0);
+	atomic_store(&d->reading, true);
+	assert_int_equal(setting_out_ns(r, 1), 0); /* the first may go */
+	assert_int_equal(setting_out_ns(r, 1), 5 * MS);
+	assert_int_equal(setting_out_ns(r, 4), 20 * MS);
+	world_sleep_until(world_now() + 500 * MS); /* who sends nothing saves nothing */
+	assert_int_equal(setting_out_ns(r, 5), 20 * MS);
+	atomic_store(&d->reading, false);
+	assert_int_equal(setting_out_ns(r, 100), 0);
+	assert_int_equal(d->in_flight, 0);
+	rig_close(r);
+}
+
 struct reader {
 	struct file *f;
 	u64 until_ns, done;
@@ -108,6 +143,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fast_reads_raise_the_limit),
 		cmocka_unit_test(test_slow_reads_lower_it_by_as_much),
+		cmocka_unit_test(test_beside_reads_io_is_spaced_out),
 		cmocka_unit_test(test_readers_get_more_of_an_adaptive_depth),
 	};
 

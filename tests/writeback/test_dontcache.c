@@ -7,14 +7,19 @@
 
 #define MS NSEC_PER_MSEC
 
-static struct rig *open_with(const char *policy, const char *dontcache)
+static struct rig *open_sized(const char *policy, const char *dontcache, u64 memory_bytes)
 {
-	struct rig *r = rig_new(policy, 64 * MIB);
+	struct rig *r = rig_new(policy, memory_bytes);
 
 	r->config.contents = false;
 	assert_int_equal(policy_set(&r->config.policy, "dontcache", dontcache, NULL), 0);
 	rig_start(r);
 	return r;
+}
+
+static struct rig *open_with(const char *policy, const char *dontcache)
+{
+	return open_sized(policy, dontcache, 64 * MIB);
 }
 
 static void write_with(struct file *f, unsigned flags, u64 offset, u64 length)
@@ -369,6 +374,61 @@ RIG_TEST(test_own_backlog_is_bounded)
 	rig_end(r, f);
 }
 
+static void write_elsewhere(void *file)
+{
+	write_drop(file, 64 * MIB, MIB);
+}
+
+/* Who overwrites what is owed already passes those who wait for room. */
+RIG_TEST(test_own_overwriters_need_no_room)
+{
+	struct rig *r = open_sized("sluice", "own", 512 * MIB);
+	struct file *f = rig_file(rig_inode(r, 4096), 0);
+	struct task *t;
+	u64 start;
+
+	r->device_config.bytes_per_s = 10 * MIB;
+	assert_int_equal(device_reconfigure(r->d, &r->device_config), 0);
+	write_drop(f, 0, 32 * MIB); /* the bound is 24, and 12 may be in flight */
+	after_ms(20);
+	t = world_spawn("other", write_elsewhere, f);
+	after_ms(1);
+	assert_int_equal(r->e->all.wb[0]->dontcache.waits, 1);
+	assert_true(level(r, LEVEL_DROP) >= 256);
+	start = world_now();
+	for (u32 i = 0; i < 16; i++) {
+		write_drop(f, 31 * MIB, MIB);
+		write_drop(f, 31 * MIB + 100, MIB - 200);
+	}
+	assert_int_equal(world_now(), start);
+	assert_int_equal(r->e->all.wb[0]->dontcache.waits, 1);
+	write_drop(f, 31 * MIB + 4096, MIB); /* its last page is new */
+	assert_true(world_now() - start > 400 * MS);
+	world_join(t);
+	after_ms(5000);
+	assert_int_equal(cached(r), 0);
+	rig_end(r, f);
+}
+
+/* It goes down by an eighth of what lands, since who waits would have to wait for all of it. */
+RIG_TEST(test_own_bound_falls_slowly)
+{
+	struct rig *r = open_with("sluice", "own");
+	struct file *f = rig_file(rig_inode(r, 4096), 0);
+	struct dontcache *d = &r->e->all.wb[0]->dontcache;
+
+	atomic_store(&d->bound, 10000);
+	assert_int_equal(dontcache_bound(r->e->all.wb[0]), 2048); /* an eighth of memory */
+	write_drop(f, 0, MIB);
+	after_ms(10);
+	assert_int_equal(d->bound, 10000 - 32);
+	atomic_store(&d->bound, 2000); /* up at once */
+	write_drop(f, 0, MIB);
+	after_ms(10);
+	assert_int_equal(d->bound, 2048);
+	rig_end(r, f);
+}
+
 /* A device that answers nothing holds nobody for ever. */
 RIG_TEST(test_own_lets_go_when_nothing_lands)
 {
@@ -444,6 +504,8 @@ int main(void)
 		cmocka_unit_test(test_own_leaves_nothing_behind),
 		cmocka_unit_test(test_own_queues_a_file_once),
 		cmocka_unit_test(test_own_backlog_is_bounded),
+		cmocka_unit_test(test_own_overwriters_need_no_room),
+		cmocka_unit_test(test_own_bound_falls_slowly),
 		cmocka_unit_test(test_own_lets_go_when_nothing_lands),
 		cmocka_unit_test(test_own_lets_go_when_all_fails),
 		cmocka_unit_test(test_own_goes_round),
