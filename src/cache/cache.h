@@ -94,6 +94,8 @@ struct mapping_ops {
 
 #define MAPPING_BOOKS 3
 
+struct page_map;
+
 struct mapping {
 	struct cache *cache; /* immutable, as are id, store, ops, block_shift */
 	u64 id;              /* 1, 2, ... in the order they were made */
@@ -118,6 +120,7 @@ struct mapping {
 	int error; /* of the first write-out that failed; 0: no page has the failed tag */
 	/* where folios are that should have gone when they landed; end 0: nowhere */
 	u64 missed_first, missed_end;
+	struct page_map *maps; /* of those who have the file mapped; see page_map.h */
 	struct ledger ledger;
 	struct ledger *books[MAPPING_BOOKS]; /* the mapping's own, its device's, the cache's */
 };

@@ -5,6 +5,7 @@
  * start clean and invalid.
  */
 #include "cache/owner.h"
+#include "cache/page_map.h"
 #include "cache/state.h"
 #include <errno.h>
 
@@ -182,6 +183,8 @@ static void remove_locked(struct mapping *m, struct folio *f)
 	u64 end = folio_end(f);
 
 	folio_change_begin(f); /* and it stays so until it is in a mapping again */
+	if (unlikely(m->maps != NULL))
+		mapping_unmap(m, f->index, end);
 	for (u64 page = f->index; page < end; page = round_down(page, LEAF_PAGES) + LEAF_PAGES) {
 		struct leaf *leaf = index_leaf(&m->index, page);
 		u64 mask = leaf_part(page, end);

@@ -164,6 +164,18 @@ void readahead_miss(struct mapping *m, struct readahead *ra, const struct readah
 	read_window(m, ra, l, wanted_order(m, ra, l, 0));
 }
 
+void readahead_around(struct mapping *m, struct readahead *ra, const struct readahead_limits *l,
+		      u64 page)
+{
+	u32 before = ra->ra_pages / 2;
+
+	ra->start = page > before ? page - before : 0;
+	ra->size = ra->ra_pages;
+	ra->async_size = ra->ra_pages / 4;
+	ra->order = 0;
+	read_window(m, ra, l, 0);
+}
+
 /* Since 6.17: cuts the window so that it ends on a folio of the order just grown to. */
 static void align_end(struct readahead *ra, u32 max)
 {

@@ -35,6 +35,9 @@ void readahead_miss(struct mapping *m, struct readahead *ra, const struct readah
 /* A read came to the marked folio. */
 void readahead_mark(struct mapping *m, struct readahead *ra, const struct readahead_limits *l,
 		    struct folio *f, u64 want);
+/* A load or store of one who has the file mapped found no page: reads around it (7). */
+void readahead_around(struct mapping *m, struct readahead *ra, const struct readahead_limits *l,
+		      u64 page);
 /* Starts reading [page, page + want) as it is, with small folios (WILLNEED, FADV_RANDOM). */
 void readahead_force(struct mapping *m, const struct readahead *ra,
 		     const struct readahead_limits *l, u64 page, u64 want);

@@ -19,6 +19,7 @@
 #include "cache/cursor.h"
 #include "cache/owed.h"
 #include "cache/owner.h"
+#include "cache/page_map.h"
 
 static void post(struct bill *b, const struct ledger_entry *e)
 {
@@ -180,6 +181,8 @@ static void cancel_dirty(struct folio *f, u64 first_block, u64 count)
 
 	if (!folio_tagged(f, TAG_DIRTY))
 		return;
+	if (unlikely(m->maps != NULL)) /* who stores there next owes again */
+		mapping_unmap(m, f->index, folio_end(f));
 	bill_begin(&b, m);
 	while (cursor_next(&c)) {
 		u64 cleaned = mark_clean(&c);

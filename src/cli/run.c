@@ -356,11 +356,15 @@ static int run_request(const struct command *self, const struct request *r)
 	for (size_t i = 0; i < r->files.count && !status; i++) {
 		if (jobs_load_as(r->files.word[i], &reading, &runs[i].jobs, &e))
 			status = usage_error(self, "%s", e.text);
-		else
-			jobs_print_notes(&r->jobs, runs[i].jobs);
 	}
 	if (!status)
 		status = make_engine(self, r, &engine);
+	for (size_t i = 0; i < r->files.count && !status; i++) {
+		if (engine && jobs_note_engine(runs[i].jobs, engine))
+			status = no_memory(self);
+		else
+			jobs_print_notes(&r->jobs, runs[i].jobs);
+	}
 	if (!status && !r->jobs.parse_only)
 		status = run_all(self, r, runs, engine);
 	ended = end_engine(self, r, engine);

@@ -183,7 +183,7 @@ ssize_t direct_write(struct file *f, const struct iovec *iov, unsigned count, si
 	else
 		rc = write_past_cache(inode, iov, count, length, *offset);
 	if (!rc)
-		inode_changed(inode, grows);
+		inode_wrote(inode, *offset + length);
 	if (!rc && (f->flags & FILE_SYNC || flags & FILE_IO_DSYNC))
 		rc = inode_make_safe(inode, true);
 	if (alone)

@@ -72,8 +72,28 @@ int inode_flush_device(struct inode *inode)
 
 void inode_changed(struct inode *inode, bool grew)
 {
-	if (inode->wb->journal)
-		journal_note(inode->wb->journal, inode, grew);
+	u64 tick;
+
+	if (!inode->wb->journal)
+		return;
+	/* the clock for times goes by ticks: a second change within one changes nothing */
+	tick = world_jiffies() + 1;
+	if (!grew && inode->changed_tick == tick)
+		return;
+	inode->changed_tick = tick;
+	journal_note(inode->wb->journal, inode, grew);
+}
+
+void inode_wrote(struct inode *inode, u64 end)
+{
+	bool further = false;
+
+	/* space that was only allocated, or not even that, becomes data: metadata says so */
+	if (inode->wb->journal && end > inode->written) {
+		inode->written = end;
+		further = true;
+	}
+	inode_changed(inode, further);
 }
 
 int inode_make_safe(struct inode *inode, bool data_only)

@@ -102,6 +102,8 @@ static inline void put_locked(struct cache *c, struct folio *f)
  * is -ESTALE if it is worth another look.
  */
 struct folio *read_folio(struct read *r, int *error);
+/* Readahead did not bring the page in: reads a single one, whatever it takes. 0 or an error. */
+int read_single(struct mapping *m, u64 page, u32 folio_flags);
 /* The way of those reads that do not hit. */
 ssize_t read_slowly(struct file *f, void *buf, size_t length, u64 offset);
 /* Tells readahead how far the read came. */
@@ -115,6 +117,8 @@ ssize_t write_from(struct file *f, const struct iovec *iov, unsigned count, size
 		   u64 *offset, unsigned flags, bool append);
 /* Bytes of the next step: to the end of the largest possible folio, or of the page (6.1). */
 u64 write_step_bytes(const struct write *w);
+/* Makes the step's blocks dirty in its locked, pinned folio, and enters that everywhere. */
+void write_make_dirty(struct write *w, struct folio *f);
 /* Writes one step into its folio, or less. The inode is locked, alone if the file grows. */
 int write_step(struct write *w);
 
@@ -170,8 +174,10 @@ int inode_flush_device(struct inode *inode);
 /* The same for one file: its metadata, or only what its data needs, and what was answered. */
 int inode_make_safe(struct inode *inode, bool data_only);
 
-/* A call has changed the inode's times, and its size if it grew. */
+/* A call has changed the inode's times; `grew`: and what is needed to read its data back. */
 void inode_changed(struct inode *inode, bool grew);
+/* A write came up to `end`. */
+void inode_wrote(struct inode *inode, u64 end);
 
 /*
  * The last word on an inode whose last sync gave `error`: nobody writes it from here on, what was

@@ -250,6 +250,7 @@ static int shorten(struct inode *inode, u64 size_bytes)
 		return rc;
 	}
 	inode->littered = littered;
+	inode->written = min_u64(inode->written, size_bytes);
 	inode->reserved = size_bytes;
 	if (!size_bytes)
 		inode->sparse = false;
@@ -292,6 +293,8 @@ int inode_lay_out(struct inode *inode, u64 size_bytes)
 	rc = store_lay_out(inode->m.store, size_bytes);
 	if (!rc && size_bytes > size_now(inode))
 		inode_set_size(inode, size_bytes);
+	if (!rc && size_bytes > inode->written)
+		inode->written = size_bytes;
 	rwsem_unlock(&inode->lock);
 	return rc;
 }

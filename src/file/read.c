@@ -37,14 +37,13 @@ static void passed_mark(struct read *r, struct folio *folio)
 	mutex_unlock(&f->ra_lock);
 }
 
-/* Readahead could not bring the page in: a single page, whatever it takes. */
-static int add_single(struct read *r, u64 page)
+int read_single(struct mapping *m, u64 page, u32 folio_flags)
 {
 	struct fill fill;
 	int rc;
 
-	fill_init(&fill, &r->file->inode->m);
-	rc = fill_folio(&fill, page, 0, limits_of_read(r).folio_flags);
+	fill_init(&fill, m);
+	rc = fill_folio(&fill, page, 0, folio_flags);
 	fill_flush(&fill);
 	return rc == -EEXIST ? 0 : rc;
 }
@@ -66,7 +65,7 @@ static struct folio *bring_in(struct read *r, u64 page, int *error)
 		f = mapping_find(m, page);
 	}
 	for (; !f && !*error; f = mapping_find(m, page))
-		*error = add_single(r, page);
+		*error = read_single(m, page, limits_of_read(r).folio_flags);
 	return f;
 }
 

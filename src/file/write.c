@@ -267,6 +267,11 @@ static struct dirtied set_dirty(const struct write *w, struct folio *f)
 	return folio_set_dirty(f, first, (u32)(end - first));
 }
 
+void write_make_dirty(struct write *w, struct folio *f)
+{
+	account(w, f, set_dirty(w, f));
+}
+
 /*
  * A step whose folio is cached and free, under that folio's lock alone; false: it is not, and
  * nothing was done.
@@ -578,7 +583,7 @@ ssize_t write_for_thread(struct file *f, const struct iovec *iov, unsigned count
 	if (done) {
 		int error;
 
-		inode_changed(inode, w.position > size);
+		inode_wrote(inode, w.position);
 		error = after_write(f, flags, *offset, w.position);
 
 		if (error)

@@ -99,9 +99,6 @@ static int note_engine(struct jobs *jobs, const struct job *j)
 {
 	const struct job_options *o = &j->o;
 
-	if (o->ioengine == IO_MMAP && jobs_add_note(jobs, job_origin(jobs, j, "ioengine"),
-						    "ioengine=mmap reads and writes as psync does"))
-		return -ENOMEM;
 	if (o->iodepth > 1 &&
 	    (o->ioengine == IO_SYNC || o->ioengine == IO_MMAP || o->ioengine == IO_NULL))
 		return jobs_add_note(jobs, job_origin(jobs, j, "iodepth"),
@@ -126,6 +123,12 @@ static int check_job(struct jobs *jobs, struct job *j, struct err *e)
 			      e);
 	if (o->verify == VERIFY_PATTERN && !o->verify_pattern.length)
 		return refuse(jobs, j, "verify", "verify=pattern needs a verify_pattern", e);
+	if (o->ioengine == IO_MMAP && job_min_bs(o) % PAGE_SIZE &&
+	    (o->direct || o->fsync || o->fdatasync))
+		return refuse(jobs, j, "bs",
+			      "ioengine=mmap with direct, fsync or fdatasync needs blocks of whole "
+			      "pages",
+			      e);
 	if (!o->loops)
 		o->loops = 1;
 	if (o->pre_read)
@@ -249,5 +252,18 @@ int jobs_check_engine(const struct jobs *jobs, struct job_engine *engine, struct
 	for (size_t i = 0; i < jobs->count; i++)
 		if (check_engine(jobs, &jobs->list[i], engine, e))
 			return -ENOTSUP;
+	return 0;
+}
+
+int jobs_note_engine(struct jobs *jobs, const struct job_engine *engine)
+{
+	for (size_t i = 0; i < jobs->count && !engine->map; i++)
+		if (jobs->list[i].o.ioengine == IO_MMAP &&
+		    jobs_add_note(
+			    jobs, job_origin(jobs, &jobs->list[i], "ioengine"),
+			    "ioengine=mmap reads and writes as psync does: there is no map of "
+			    "the cache of engine %s",
+			    engine->name))
+			return -ENOMEM;
 	return 0;
 }

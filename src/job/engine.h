@@ -71,6 +71,12 @@ struct job_engine {
 	int (*find_tenant)(struct job_engine *e, const char *tenant);
 	/* As fallocate(2), with FALLOC_FL_KEEP_SIZE if keep_size. */
 	int (*allocate)(struct job_file *f, u64 offset, u64 len, bool keep_size);
+	/*
+	 * Maps that part of the file: reads, writes and syncs of it are loads, stores and msync(2)
+	 * from here on, and one task makes them. Advice is for the map, too. Missing: ioengine=mmap
+	 * then reads and writes as psync does.
+	 */
+	int (*map)(struct job_file *f, u64 offset, u64 len);
 };
 
 #endif

@@ -6,10 +6,20 @@
 #include "job/engine_file.h"
 #include <errno.h>
 
+/* A map has no O_DIRECT: as in fio, what was touched is written out at once instead. */
+static ssize_t touched(struct job_file *f, ssize_t bytes, u64 offset)
+{
+	int rc = f->direct && bytes > 0 ? file_map_sync(f->map, offset, (u64)bytes) : 0;
+
+	return rc ? rc : bytes;
+}
+
 static ssize_t call_pread(struct job_file *f, void *buf, size_t len, u64 offset)
 {
 	struct iovec v = { buf, len };
 
+	if (unlikely(f->map != NULL))
+		return touched(f, file_map_load(f->map, buf, len, offset), offset);
 	if (likely(!f->io_flags))
 		return file_pread(f->file, buf, len, offset);
 	return file_preadv(f->file, &v, 1, offset, f->io_flags);
@@ -19,6 +29,8 @@ static ssize_t call_pwrite(struct job_file *f, const void *buf, size_t len, u64 
 {
 	struct iovec v = { (void *)buf, len };
 
+	if (unlikely(f->map != NULL))
+		return touched(f, file_map_store(f->map, buf, len, offset), offset);
 	if (likely(!f->io_flags))
 		return file_pwrite(f->file, buf, len, offset);
 	return file_pwritev(f->file, &v, 1, offset, f->io_flags);
@@ -31,6 +43,8 @@ static void call_expect(struct job_file *f, u64 offset)
 
 static int call_fsync(struct job_file *f, bool data_only)
 {
+	if (f->map)
+		return file_map_sync(f->map, 0, 0);
 	return file_fsync(f->file, data_only);
 }
 
@@ -44,6 +58,8 @@ static int call_advise(struct job_file *f, u64 offset, u64 len, enum job_advice 
 
 	if ((size_t)advice >= ARRAY_SIZE(to_file))
 		return -EINVAL;
+	if (f->map)
+		file_map_advise(f->map, to_file[advice]); /* if it means something there */
 	return file_advise(f->file, offset, len, to_file[advice]);
 }
 
@@ -64,6 +80,18 @@ static int call_sync_range(struct job_file *f, u64 offset, u64 len, unsigned fla
 			   (flags & JOB_RANGE_WAIT_AFTER ? FILE_WAIT_AFTER : 0);
 
 	return file_sync_range(f->file, offset, len, to_file);
+}
+
+int engine_file_map(struct job_file *f, u64 offset, u64 len)
+{
+	return file_map(f->file, offset, len, &f->map);
+}
+
+void engine_file_unmap(struct job_file *f)
+{
+	if (f->map)
+		file_unmap(f->map);
+	f->map = NULL;
 }
 
 unsigned engine_file_flags(unsigned job_flags)

@@ -7,11 +7,13 @@
  * know it or not; opening a file asks, by a read of one byte.
  */
 #include "job/engine_posix.h"
+#include "base/bits.h"
 #include "base/rng.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -25,6 +27,9 @@
 struct job_file {
 	int fd;
 	int io_flags; /* of preadv2(2) and pwritev2(2) */
+	unsigned flags;
+	char *map; /* NULL: it is read and written */
+	u64 map_start, map_bytes;
 };
 
 static int open_flags(unsigned flags)
@@ -67,12 +72,43 @@ static int posix_open(struct job_engine *je, const char *path, unsigned flags,
 		free(f);
 		return rc;
 	}
+	f->flags = flags;
 	*out = f;
 	return 0;
 }
 
+static int posix_map(struct job_file *f, u64 offset, u64 len)
+{
+	int how = PROT_READ | (f->flags & JOB_WRITE ? PROT_WRITE : 0);
+	u64 start = round_down(offset, PAGE_SIZE);
+	void *map = mmap(NULL, offset + len - start, how, MAP_SHARED, f->fd, (off_t)start);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	f->map = map;
+	f->map_start = start;
+	f->map_bytes = offset + len - start;
+	return 0;
+}
+
+/* Copies from or to the map, of a part that it has. */
+static ssize_t map_copy(struct job_file *f, void *to, const void *from, size_t len, u64 offset)
+{
+	u64 at = offset - f->map_start, page = round_down(at, PAGE_SIZE);
+
+	if (offset < f->map_start || at + len > f->map_bytes)
+		return -EFAULT;
+	memcpy(to ? to : f->map + at, from ? from : f->map + at, len);
+	/* a map has no O_DIRECT: as in fio, what was touched is written out at once instead */
+	if (f->flags & JOB_DIRECT && msync(f->map + page, at + len - page, MS_SYNC))
+		return -errno;
+	return (ssize_t)len;
+}
+
 static void posix_close(struct job_file *f)
 {
+	if (f->map)
+		munmap(f->map, f->map_bytes);
 	close(f->fd);
 	free(f);
 }
@@ -82,6 +118,8 @@ static ssize_t posix_pread(struct job_file *f, void *buf, size_t len, u64 offset
 	struct iovec v = { buf, len };
 	ssize_t got;
 
+	if (f->map)
+		return map_copy(f, buf, NULL, len, offset);
 	do
 		got = f->io_flags ? preadv2(f->fd, &v, 1, (off_t)offset, f->io_flags)
 				  : pread(f->fd, buf, len, (off_t)offset);
@@ -94,6 +132,8 @@ static ssize_t posix_pwrite(struct job_file *f, const void *buf, size_t len, u64
 	struct iovec v = { (void *)buf, len };
 	ssize_t put;
 
+	if (f->map)
+		return map_copy(f, NULL, buf, len, offset);
 	do
 		put = f->io_flags ? pwritev2(f->fd, &v, 1, (off_t)offset, f->io_flags)
 				  : pwrite(f->fd, buf, len, (off_t)offset);
@@ -103,6 +143,8 @@ static ssize_t posix_pwrite(struct job_file *f, const void *buf, size_t len, u64
 
 static int posix_fsync(struct job_file *f, bool data_only)
 {
+	if (f->map)
+		return msync(f->map, f->map_bytes, MS_SYNC) ? -errno : 0;
 	return (data_only ? fdatasync(f->fd) : fsync(f->fd)) ? -errno : 0;
 }
 
@@ -116,9 +158,16 @@ static int posix_advise(struct job_file *f, u64 offset, u64 len, enum job_advice
 		[JOB_ADV_DONTNEED] = POSIX_FADV_DONTNEED,
 		[JOB_ADV_NOREUSE] = POSIX_FADV_NOREUSE,
 	};
+	static const int for_map[] = {
+		[JOB_ADV_NORMAL] = MADV_NORMAL,
+		[JOB_ADV_SEQUENTIAL] = MADV_SEQUENTIAL,
+		[JOB_ADV_RANDOM] = MADV_RANDOM,
+	};
 
 	if ((size_t)advice >= ARRAY_SIZE(to_system))
 		return -EINVAL;
+	if (f->map && advice <= JOB_ADV_RANDOM && madvise(f->map, f->map_bytes, for_map[advice]))
+		return -errno;
 	return -posix_fadvise(f->fd, (off_t)offset, (off_t)len, to_system[advice]);
 }
 
@@ -275,7 +324,8 @@ int engine_posix_create(struct job_engine **out)
 				  .features = JOB_CAN_DONTCACHE,
 				  .sync_range = posix_sync_range,
 				  .folder = engine_folder,
-				  .allocate = posix_allocate };
+				  .allocate = posix_allocate,
+				  .map = posix_map };
 	*out = e;
 	return 0;
 }

@@ -227,6 +227,7 @@ static int sluice_open(struct job_engine *je, const char *path, unsigned flags,
 	o->table = t;
 	o->entry = e;
 	o->f.io_flags = engine_file_flags(flags);
+	o->f.direct = flags & JOB_DIRECT;
 	*out = &o->f;
 	return 0;
 }
@@ -235,6 +236,7 @@ static void sluice_close(struct job_file *f)
 {
 	struct open_entry *o = container_of(f, struct open_entry, f);
 
+	engine_file_unmap(f);
 	file_close(f->file);
 	put_entry(o->table, o->entry);
 	free(o);
@@ -308,6 +310,7 @@ static void set_calls(struct job_engine *je)
 	je->unlink = sluice_unlink;
 	je->lay_out = sluice_lay_out;
 	je->allocate = sluice_allocate;
+	je->map = world_is_sim() ? engine_file_map : NULL;
 	je->act_for = sluice_act_for;
 	je->find_tenant = sluice_find_tenant;
 	je->task_exit = sluice_task_exit;

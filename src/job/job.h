@@ -42,6 +42,8 @@ void jobs_free(struct jobs *j);
 /* 0, or -ENOTSUP with `e` naming the first option that needs what the engine cannot do, or a
  * folder that is not there. */
 int jobs_check_engine(const struct jobs *j, struct job_engine *engine, struct err *e);
+/* Adds remarks on what the engine does in another way than it was asked for. 0 or -ENOMEM. */
+int jobs_note_engine(struct jobs *j, const struct job_engine *engine);
 
 /* Remark i, "FILE:LINE: what was taken but does not count", or NULL: there are i of them. */
 const char *jobs_note(const struct jobs *j, size_t i);

@@ -2,7 +2,7 @@
 /*
  * Files before and while a clone runs. As fio does, the files of all clones are
  * made before any clone starts, one clone after the other: a file that is smaller
- * than its clone needs is laid out (written) if the clone reads, or overwrites, and
+ * than its clone needs is laid out (written) if the clone reads, overwrites or maps it, and
  * otherwise made anew without data, and as large as fallocate says. Files are opened at their first
  * I/O; then those of invalidate=1 are dropped from the cache, and fadvise_hint says
  * what is to come.
@@ -94,7 +94,7 @@ int clone_make_files(struct clone *c)
 
 		if (!f->extend || run_is_stopped(c->run))
 			continue;
-		if ((o->rw & RW_READ) || o->overwrite)
+		if ((o->rw & RW_READ) || o->overwrite || o->ioengine == IO_MMAP)
 			rc = lay_out(c->run, f->path, f->size);
 		else if (!o->fill_device)
 			rc = make_fresh(e, f->path, f->size, (enum job_alloc)o->fallocate);
@@ -141,6 +141,15 @@ static void open_failed(struct clone *c, const char *path, int error)
 		clone_fail(c, error, "open %s: %s", path, strerror(-error));
 }
 
+static int map_file(struct clone *c, struct clone_file *f)
+{
+	int rc = c->run->engine->map(f->handle, f->plan->start, f->plan->length);
+
+	if (rc)
+		clone_fail(c, rc, "mmap %s: %s", f->plan->path, strerror(-rc));
+	return rc;
+}
+
 int clone_open_file(struct clone *c, struct clone_file *f)
 {
 	const struct job_options *o = &c->job->o;
@@ -159,8 +168,9 @@ int clone_open_file(struct clone *c, struct clone_file *f)
 	c->open_files++;
 	if (o->invalidate)
 		clone_drop_cached(c, f);
-	if (o->fadvise_hint == HINT_NONE)
-		return 0;
+	rc = o->ioengine == IO_MMAP && e->map ? map_file(c, f) : 0;
+	if (rc || o->fadvise_hint == HINT_NONE)
+		return rc;
 	if (o->fadvise_hint == HINT_PATTERN)
 		advice = o->rw & RW_RANDOM ? JOB_ADV_RANDOM : JOB_ADV_SEQUENTIAL;
 	else

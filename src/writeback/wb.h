@@ -226,23 +226,25 @@ struct inode {
 	struct rwsem lock; /* writers and truncation (exclusive), see policy.write_lock */
 	_Atomic u64 size;  /* bytes; changes under the lock held exclusively */
 	_Atomic u64 changed_tid,
-		grown_tid; /* the journal's newest transaction with a change of it */
+		grown_tid;        /* the journal's newest transaction with a change of it */
+	_Atomic u64 changed_tick; /* when its times last changed, plus 1; 0: never */
 	_Atomic u32 opens;
 	_Atomic u32 awaited;       /* those who wait for its pages in flight: inode_wait_pages() */
 	_Atomic u32 landings;      /* I/Os whose end is being entered here; see writeout.c */
 	_Atomic u32 direct_writes; /* in progress: what is clean may be older than the device */
-	u64 reserved;              /* bytes from the start of the file, at least the size, up to
+	u64 written;       /* with a journal: how far writes have come; beyond, there is no data */
+	u64 reserved;      /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
-	_Atomic u64 limit;         /* nothing may be written past it, as far as is known; bytes */
-	_Atomic bool littered;     /* a write that failed may have left bytes past the size on the
+	_Atomic u64 limit; /* nothing may be written past it, as far as is known; bytes */
+	_Atomic bool littered;  /* a write that failed may have left bytes past the size on the
 				    * device; under the lock, held alone */
-	_Atomic bool sparse;       /* there may be holes below `reserved`, whose room has to be
+	_Atomic bool sparse;    /* there may be holes below `reserved`, whose room has to be
 				    * asked for; under the lock */
-	void *owner;               /* whoever made the inode: his own */
-	_Atomic u64 landed_ns;     /* when the last page in flight landed; 0: never */
-	_Atomic bool unflushed;    /* the store has taken what the device was not told to keep */
-	struct list_node all;      /* of the engine's inodes; under its inodes_lock */
-	u32 walkers;               /* that stand at it in that list; likewise */
+	void *owner;            /* whoever made the inode: his own */
+	_Atomic u64 landed_ns;  /* when the last page in flight landed; 0: never */
+	_Atomic bool unflushed; /* the store has taken what the device was not told to keep */
+	struct list_node all;   /* of the engine's inodes; under its inodes_lock */
+	u32 walkers;            /* that stand at it in that list; likewise */
 
 	/*
 	 * INODE_DIRTY is set, and before it goes this goes and the pages are looked at: who has

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "cache/fill.h"
 #include "cache/owner.h"
+#include "cache/page_map.h"
 #include "cache/state.h"
 #include "writeback/outage.h"
 #include "writeback/slice.h"
@@ -203,19 +204,40 @@ static u64 pages_of_runs(const struct builder *b, const struct block_run *runs, 
 	return div_roundup(blocks, 1ull << b->inode->m.block_shift);
 }
 
+/*
+ * From here on stores through mappings fault. What may have been stored to through one is written
+ * as a whole (3.1), but where pages are what counts.
+ */
+static void write_protect(struct builder *b, struct folio *f)
+{
+	struct mapping *m = &b->inode->m;
+	u64 first = (u64)f->index << m->block_shift;
+	u64 end = min_u64(folio_end(f) << m->block_shift,
+			  div_roundup(atomic_load(&b->inode->size), b->inode->block_bytes));
+
+	if (mapping_write_protect(m, f->index, folio_end(f)) && end > first &&
+	    b->inode->wb->all->policy.accounting != ACCOUNT_DEBT)
+		folio_set_dirty(f, first, (u32)(end - first));
+}
+
 /* Sends what is dirty in one locked folio; returns what it takes of the budget. */
 static u64 write_folio(struct builder *b, const struct pass *pass, struct folio *f,
 		       struct block_run *runs)
 {
 	const struct policy *p = &b->inode->wb->all->policy;
-	u64 taken = p->accounting == ACCOUNT_DEBT ? folio_dirty_pages(f) : folio_pages(f);
+	u64 taken;
 	/* clean blocks go along, but not over what somebody is writing past the cache, nor into
 	 * holes that nobody has asked room for, be they below or past the end of the file */
 	bool whole = p->writeout == WRITEOUT_FOLIO && !atomic_load(&b->inode->direct_writes) &&
 		     !atomic_load(&b->inode->sparse) &&
 		     folio_end(f) <= div_roundup(atomic_load(&b->inode->size), PAGE_SIZE);
-	u32 n = unlikely(pass->only) ? folio_begin_writeback_of(f, pass->tenant, runs)
-				     : folio_begin_writeback(f, whole, runs);
+	u32 n;
+
+	if (unlikely(b->inode->m.maps != NULL))
+		write_protect(b, f);
+	taken = p->accounting == ACCOUNT_DEBT ? folio_dirty_pages(f) : folio_pages(f);
+	n = unlikely(pass->only) ? folio_begin_writeback_of(f, pass->tenant, runs)
+				 : folio_begin_writeback(f, whole, runs);
 
 	if (unlikely(pass->vote != NULL))
 		vote_add(pass->vote, f->tenant, pages_of_runs(b, runs, n));

@@ -18,12 +18,12 @@ KNOWN = {
 }
 
 
-def measured(case):
-    with open(os.path.join(FOLDER, 'measured', case + '.json')) as f:
+def measured(folder, case):
+    with open(os.path.join(FOLDER, folder, case + '.json')) as f:
         run = json.load(f)
-    write = run['jobs'][0]['write']
+    write, device = run['jobs'][0]['write'], run['device']
     return {
-        'source': 'measured/%s.json' % case,
+        'source': '%s/%s.json' % (folder, case),
         'write_iops': write['iops'],
         'write_p50_ms': write['lat_ms']['50'],
         'write_p99_ms': write['lat_ms']['99'],
@@ -32,9 +32,16 @@ def measured(case):
         'max_dirty_bytes': int(run['max_dirty_mb'] * 1e6),
         'pages_charged': run['pages_charged'],
         'pages_written': run['pages_written'],
-        'device_writes': run['device']['writes'],
-        'device_write_bytes': run['device']['wbytes'],
+        'device_reads': device['reads'],
+        'device_writes': device['writes'],
+        'device_read_bytes': device['rbytes'],
+        'device_write_bytes': device['wbytes'],
     }
+
+
+def check_references(case, folder):
+    found = measured(folder, case['case'])
+    equal(case['reference'], {k: found[k] for k in case['reference']})
 
 
 RUN = {}
@@ -50,7 +57,7 @@ def run():
 
 def test_references_are_what_was_measured():
     for case in run()['cases']:
-        equal(case['reference'], measured(case['case']))
+        check_references(case, 'measured')
 
 
 def test_every_run_is_predicted():
@@ -61,6 +68,13 @@ def test_every_run_is_predicted():
 def test_predictions_hold_but_for_the_known_misses():
     missed = {line.split(' is predicted')[0] for line in run()['complaints']}
     equal(missed, KNOWN)
+
+
+def test_mapped_files_are_predicted():
+    done = sluice('lab', os.path.join(FOLDER, 'mapped.ini'), '--quiet', '--check', '--json', '-')
+    equal((done.status, done.err), (0, ''))
+    for case in json.loads(done.out)['cases']:
+        check_references(case, 'mapped')
 
 
 program.main(globals())

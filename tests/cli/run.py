@@ -293,6 +293,21 @@ def test_notes_and_reading_only():
     equal(os.listdir('.'), ['jobs.fio'])
 
 
+def test_maps_are_the_kernels():
+    write('jobs.fio', '[j]\nfilename=f\nsize=256k\nrw=randwrite\nioengine=mmap\nverify=crc32c\nfsync=8\n')
+    done = sluice('run', 'jobs.fio', '--engine', 'posix', '--output-format=json')
+    equal((done.status, done.err), (0, ''))
+    job = json.loads(done.out)['jobs'][0]
+    equal((job['write']['total_ios'], job['read']['total_ios']), (64, 64))
+    done = sluice('run', 'jobs.fio', '--output-format=json')
+    equal(done.status, 0)
+    contains(done.err, 'note: jobs.fio:5: ioengine=mmap reads and writes as psync does')
+    equal(json.loads(done.out)['jobs'][0]['write']['total_ios'], 64)
+    write('small.fio', '[j]\nfilename=f\nsize=256k\nrw=write\nbs=512\nioengine=mmap\nfsync=8\n')
+    done = sluice('run', 'small.fio', '--engine', 'posix')
+    contains(done.err, 'ioengine=mmap with direct, fsync or fdatasync needs blocks of whole pages')
+
+
 def test_a_job_may_be_a_tenants():
     os.mkdir('d')
     write('jobs.fio', '[one]\ndirectory=d\nsize=16m\nrw=write\nbs=64k\ncgroup=batch\n')

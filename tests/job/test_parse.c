@@ -466,7 +466,6 @@ static void remarks_are_made_once(void **state)
 		"t:10: bs=8k/2 is computed; fio does so only in parentheses, and else reads the "
 		"first number",
 		"t:6: iodepth has no effect in job a: its ioengine does one I/O at a time",
-		"t:9: ioengine=mmap reads and writes as psync does",
 	};
 
 	(void)state;

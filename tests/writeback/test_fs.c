@@ -115,6 +115,54 @@ RIG_TEST(test_what_a_sync_writes)
 	}
 }
 
+/* Times go by ticks: of two overwrites within one the second has nothing to commit. */
+RIG_TEST(test_times_change_once_a_tick)
+{
+	static const u64 data[] = { 4096 }, all[] = { 4096, 8192, 4096 };
+	struct rig *r = open_on(FS_EXT4, "linux-6.18");
+	struct file *f = rig_file(rig_inode(r, 4096), 0);
+
+	assert_int_equal(inode_lay_out(f->inode, MIB), 0);
+	for (unsigned tick = 0; tick < 3; tick++) {
+		for (unsigned i = 0; i < 3; i++) {
+			u32 from = r->logged;
+
+			rig_dirty(f, 3, 1);
+			assert_int_equal(file_fsync(f, false), 0);
+			expect_writes(r, from, i ? data : all, i ? 1 : 3);
+		}
+		world_sleep_jiffies(1);
+	}
+	rig_end(r, f);
+}
+
+/* What nobody has written yet is no data, allocated or not: writing it changes more than times. */
+RIG_TEST(test_the_first_write_is_committed)
+{
+	static const u64 data[] = { 4096 }, all[] = { 4096, 8192, 4096 };
+	struct rig *r = open_on(FS_EXT4, "linux-6.18");
+	struct file *f = rig_file(rig_inode(r, 4096), 0);
+
+	assert_int_equal(file_truncate(f, MIB), 0);
+	for (unsigned pass = 0; pass < 2; pass++) {
+		for (u64 page = 0; page < 3; page++) {
+			u32 from = r->logged;
+
+			rig_dirty(f, page, 1);
+			assert_int_equal(file_fsync(f, true), 0);
+			expect_writes(r, from, pass ? data : all, pass ? 1 : 3);
+		}
+	}
+	assert_int_equal(file_truncate(f, 4096), 0); /* and what is cut off is no data again */
+	assert_int_equal(file_truncate(f, MIB), 0);
+	assert_int_equal(file_fsync(f, false), 0);
+	rig_dirty(f, 1, 1);
+	assert_int_equal(file_fsync(f, true), 0);
+	assert_int_equal(r->log[r->logged - 1].length, 4096);
+	assert_int_equal(r->log[r->logged - 2].length, 8192);
+	rig_end(r, f);
+}
+
 /* 5 s after the first change ext4 commits: with 16 changed inodes two blocks of them. */
 RIG_TEST(test_ext4_commits_after_5_s)
 {
@@ -245,6 +293,7 @@ RIG_TEST(test_the_log_goes_round)
 	for (u32 i = 0; i < 64 * MIB / (3 * 4096) + 10; i++) {
 		rig_dirty(f, 0, 1);
 		assert_int_equal(file_fsync(f, false), 0);
+		world_sleep_jiffies(1); /* or the times of the file stay what they were */
 	}
 	assert_int_equal(watch.rounds, 2);
 	rig_end(r, f);
@@ -322,6 +371,8 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_policies_on_buffer_heads),
 		cmocka_unit_test(test_what_a_sync_writes),
+		cmocka_unit_test(test_times_change_once_a_tick),
+		cmocka_unit_test(test_the_first_write_is_committed),
 		cmocka_unit_test(test_ext4_commits_after_5_s),
 		cmocka_unit_test(test_commits_are_shared),
 		cmocka_unit_test(test_a_commit_takes_in_nothing_new),
