@@ -173,7 +173,7 @@ static void run_both(struct writer *a, struct writer *b)
 	pthread_join(y, NULL);
 }
 
-static bool come_equally_far(void)
+static int come_equally_far(void)
 {
 	struct sluice *c = rig_cache(GIVEN("memory=64M", "vm.dirty_bytes=32M"));
 	struct slow *s = slow_new(48 * MIB);
@@ -181,7 +181,7 @@ static bool come_equally_far(void)
 	_Atomic uint64_t done = 0;
 	struct writer a = { .cache = c, .length = 23 * MIB, .stop = 64 * MIB, .done = &done }, b;
 	uint64_t less, more;
-	bool throttled;
+	int throttled;
 
 	assert_int_equal(sluice_open_store(c, &slow_store, s, s->size, O_RDWR, &f), 0);
 	a.file = f;
