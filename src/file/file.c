@@ -100,6 +100,7 @@ int inode_make_safe(struct inode *inode, bool data_only)
 {
 	struct journal *j = inode->wb->journal;
 
+	inode_wait_cut(inode);
 	return flush(inode, j, j ? journal_owed(j, inode, data_only) : 0);
 }
 

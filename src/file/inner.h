@@ -154,6 +154,12 @@ void inode_set_size(struct inode *inode, u64 size_bytes);
 int inode_clear_litter(struct inode *inode);
 /* inode_truncate() of an inode that is locked alone. */
 int inode_resize(struct inode *inode, u64 size_bytes);
+/*
+ * Between the write-out of a sync and its flush: waits for a cut under way. Data that it has taken
+ * out of the cache is not written any more, and what is older is on the device until the cut is.
+ * Who holds the inode's lock never waits.
+ */
+void inode_wait_cut(struct inode *inode);
 /* From now on writes below the size, too, ask for room, if the device may be full. */
 void inode_note_holes(struct inode *inode);
 /*

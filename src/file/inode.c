@@ -260,12 +260,15 @@ static int shorten(struct inode *inode, u64 size_bytes)
 int inode_resize(struct inode *inode, u64 size_bytes)
 {
 	u64 old = size_now(inode);
+	int rc;
 
 	assert(rwsem_is_exclusive(&inode->lock));
 	if (size_bytes == old && !store_keeps_room(inode->m.store))
 		return 0;
+	rc = size_bytes <= old ? shorten(inode, size_bytes) : lengthen(inode, size_bytes);
+	/* not before: a flush meanwhile, which may have come too early, would take it away */
 	atomic_store(&inode->unflushed, true);
-	return size_bytes <= old ? shorten(inode, size_bytes) : lengthen(inode, size_bytes);
+	return rc;
 }
 
 int inode_truncate(struct inode *inode, u64 size_bytes)
@@ -277,10 +280,20 @@ int inode_truncate(struct inode *inode, u64 size_bytes)
 		return -EFBIG;
 	rwsem_lock(&inode->lock);
 	old = size_now(inode);
+	atomic_store(&inode->cutting, size_bytes < old);
 	rc = inode_resize(inode, size_bytes);
 	inode_changed(inode, size_bytes != old);
+	atomic_store(&inode->cutting, false);
 	rwsem_unlock(&inode->lock);
 	return rc;
+}
+
+void inode_wait_cut(struct inode *inode)
+{
+	if (likely(!atomic_load(&inode->cutting)))
+		return;
+	rwsem_lock_shared(&inode->lock);
+	rwsem_unlock_shared(&inode->lock);
 }
 
 int inode_lay_out(struct inode *inode, u64 size_bytes)

@@ -3,10 +3,10 @@
  * Making everything safe: sync of the whole engine, and the end of it, which says what is lost.
  *
  * A sync first has every flusher send all that is dirty, then waits for what each inode has in
- * flight, then flushes what has taken something since its last flush: simulated devices once
- * each, real ones file by file, since that is what the system can do. An inode is held in the
- * list by a count of those who look at it, not by the list's lock, so that files can be made
- * and opened meanwhile; inode_destroy() waits for the count to go.
+ * flight and for a cut of it, then flushes what has taken something since its last flush:
+ * simulated devices once each, real ones file by file, since that is what the system can do. An
+ * inode is held in the list by a count of those who look at it, not by the list's lock, so that
+ * files can be made and opened meanwhile; inode_destroy() waits for the count to go.
  *
  * A sync with progress runs as a task of its own, so that its caller can look at the ledgers
  * now and then, and leave. One that was left goes on; it is joined by the next sync with
@@ -38,12 +38,16 @@ struct inode *next_inode(struct engine *e, struct inode *last)
 	return inode;
 }
 
-/* Waits for what an inode has in flight; 0 or its error, if anything failed since `failures`. */
+/*
+ * Waits for what an inode has in flight, and for a cut; 0 or its error, if anything failed since
+ * `failures`.
+ */
 static int wait_inode(struct inode *inode, u64 failures)
 {
 	int error;
 
 	inode_wait_pages(inode, 0, INDEX_MAX_PAGES - 1);
+	inode_wait_cut(inode);
 	spin_lock(&inode->m.tree_lock);
 	error = atomic_load(&inode->m.cache->failures) != failures ? inode->m.error : 0;
 	spin_unlock(&inode->m.tree_lock);

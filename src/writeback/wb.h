@@ -236,12 +236,14 @@ struct inode {
 	u64 reserved;      /* bytes from the start of the file, at least the size, up to
 				    * which the device has room but for holes; under the lock */
 	_Atomic u64 limit; /* nothing may be written past it, as far as is known; bytes */
-	_Atomic bool littered;  /* a write that failed may have left bytes past the size on the
+	_Atomic bool littered; /* a write that failed may have left bytes past the size on the
 				    * device; under the lock, held alone */
-	_Atomic bool sparse;    /* there may be holes below `reserved`, whose room has to be
+	_Atomic bool sparse;   /* there may be holes below `reserved`, whose room has to be
 				    * asked for; under the lock */
-	void *owner;            /* whoever made the inode: his own */
-	_Atomic u64 landed_ns;  /* when the last page in flight landed; 0: never */
+	_Atomic bool cutting;  /* it is being made shorter: what is cut off may have left the cache,
+				 * and not yet the store; changes under the lock, held alone */
+	void *owner;           /* whoever made the inode: his own */
+	_Atomic u64 landed_ns; /* when the last page in flight landed; 0: never */
 	_Atomic bool unflushed; /* the store has taken what the device was not told to keep */
 	struct list_node all;   /* of the engine's inodes; under its inodes_lock */
 	u32 walkers;            /* that stand at it in that list; likewise */

@@ -279,6 +279,133 @@ static void test_a_cut_folio_needs_no_room(void **state)
 
 /* --- the disks */
 
+/* A cut that has taken page 1, which is dirty, from the cache, and comes no further. */
+struct cut {
+	struct rig *r;
+	struct folio *in_its_way;
+	struct task *task;
+};
+
+static void cut_main(void *arg)
+{
+	struct rig *r = arg;
+
+	assert_int_equal(file_truncate(r->file, 4096), 0);
+}
+
+static struct cut begin_cut(struct rig *r)
+{
+	struct cut c = { .r = r };
+
+	for (u64 page = 0; page < 4; page++)
+		write_at(r->file, 1, page * 4096, 4096);
+	assert_int_equal(file_fsync(r->file, false), 0);
+	write_at(r->file, 2, 4096, 4096);
+	c.in_its_way = lock_folio_from(&r->inode->m, 3, 4);
+	assert_non_null(c.in_its_way);
+	c.task = world_spawn("cut", cut_main, r);
+	assert_non_null(c.task);
+	world_sleep_until(world_now() + NSEC_PER_SEC);
+	assert_int_equal(inode_unwritten_bytes(r->inode), 0);
+	assert_int_equal(store_size(r->store), 16384);
+	return c;
+}
+
+static void end_cut(struct cut *c)
+{
+	put_locked(c->r->inode->m.cache, c->in_its_way);
+	world_join(c->task);
+	assert_int_equal(store_size(c->r->store), 4096);
+}
+
+static void ignore(void *ctx, u64 from, u64 to, const u8 *bytes)
+{
+	(void)ctx;
+	(void)from;
+	(void)to;
+	(void)bytes;
+}
+
+struct syncing {
+	struct rig *r;
+	int (*sync)(struct rig *r);
+	u8 media[FILE_BYTES]; /* when it had succeeded */
+};
+
+static void sync_main(void *arg)
+{
+	struct syncing *s = arg;
+
+	assert_int_equal(s->sync(s->r), 0);
+	disk_past(s->r->store, s->media, ignore, NULL);
+}
+
+static int sync_file(struct rig *r)
+{
+	return file_fsync(r->file, false);
+}
+
+static int sync_all(struct rig *r)
+{
+	return engine_sync(r->engine);
+}
+
+/*
+ * Page 1 was 1, and safe; then it became 2, and is being cut off. After a sync it is 2 or nothing:
+ * here nothing, since what was 2 is not there any more.
+ */
+static void sync_in_cut(struct rig *r, int (*sync)(struct rig *r))
+{
+	static struct syncing s;
+	struct cut c = begin_cut(r);
+	struct task *task;
+
+	s = (struct syncing){ .r = r, .sync = sync };
+	task = world_spawn("sync", sync_main, &s);
+	assert_non_null(task);
+	world_sleep_until(world_now() + NSEC_PER_SEC);
+	end_cut(&c);
+	world_join(task);
+	for (u64 at = 0; at < 16384; at++)
+		assert_int_equal(s.media[at], at < 4096);
+}
+
+static void fsync_in_cut(struct rig *r)
+{
+	sync_in_cut(r, sync_file);
+}
+
+static void engine_sync_in_cut(struct rig *r)
+{
+	sync_in_cut(r, sync_all);
+}
+
+static void test_a_sync_in_a_cut_makes_it_safe(void **state)
+{
+	(void)state;
+	run("sluice", DISK_FILE, 0, fsync_in_cut);
+	run("sluice", DISK_FILE, 0, engine_sync_in_cut);
+	run("linux-7.4", DISK_BLOCKS, 0, fsync_in_cut);
+	run("linux-7.4", DISK_BLOCKS, 0, engine_sync_in_cut);
+}
+
+/* A flush that was sent before the store was cut is none of the cut. */
+static void flush_in_cut(struct rig *r)
+{
+	struct cut c = begin_cut(r);
+
+	assert_int_equal(inode_flush_device(r->inode), 0);
+	assert_false(atomic_load(&r->inode->unflushed));
+	end_cut(&c);
+	assert_true(atomic_load(&r->inode->unflushed));
+}
+
+static void test_a_flush_in_a_cut_is_not_enough(void **state)
+{
+	(void)state;
+	run("sluice", DISK_FILE, 0, flush_in_cut);
+}
+
 static void count(void *ctx, u64 from, u64 to, const u8 *bytes)
 {
 	u64 *sum = ctx;
@@ -333,6 +460,8 @@ int main(void)
 		cmocka_unit_test(test_what_cannot_be_cut_off_stops_growth),
 		cmocka_unit_test(test_a_cut_that_fails_half_way),
 		cmocka_unit_test(test_a_cut_folio_needs_no_room),
+		cmocka_unit_test(test_a_sync_in_a_cut_makes_it_safe),
+		cmocka_unit_test(test_a_flush_in_a_cut_is_not_enough),
 		cmocka_unit_test(test_saved_disks),
 	};
 
