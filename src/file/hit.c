@@ -323,22 +323,8 @@ void hit_expect(const struct inode *inode, u64 position)
 	fetch_to_write(guess_folio(&inode->m, position >> PAGE_SHIFT));
 }
 
-void file_expect(const struct file *f, u64 offset)
-{
-	const struct mapping *m = &f->inode->m;
-	u64 page = offset >> PAGE_SHIFT;
-	const struct leaf *leaf;
-
-	world_read_begin();
-	leaf = index_find(&m->index, page);
-	if (leaf) {
-		fetch_to_write(leaf);
-		fetch_to_write(&leaf->folio[page % LEAF_PAGES]);
-	}
-	world_read_end();
-}
-
-void hit_expect_later(const struct inode *inode, u64 position)
+/* Fetches the leaf of a page, and the slot that it has there, or what that leads to. */
+static inline void fetch_leaf(const struct inode *inode, u64 position, bool folio)
 {
 	const struct mapping *m = &inode->m;
 	u64 page = position >> PAGE_SHIFT;
@@ -347,10 +333,25 @@ void hit_expect_later(const struct inode *inode, u64 position)
 	world_read_begin();
 	leaf = index_find(&m->index, page);
 	if (leaf) {
+		const u32 *slot = &leaf->folio[page % LEAF_PAGES];
+
 		fetch_to_write(leaf);
-		fetch_to_write(&m->cache->folios[index_load(&leaf->folio[page % LEAF_PAGES])]);
+		if (folio)
+			fetch_to_write(&m->cache->folios[index_load(slot)]);
+		else
+			fetch_to_write(slot);
 	}
 	world_read_end();
+}
+
+void file_expect(const struct file *f, u64 offset)
+{
+	fetch_leaf(f->inode, offset, false);
+}
+
+void hit_expect_later(const struct inode *inode, u64 position)
+{
+	fetch_leaf(inode, position, true);
 }
 
 struct folio *hit_lock(struct inode *inode, u64 position, u64 bytes, bool *dirty)
