@@ -193,8 +193,11 @@ int inode_clear_litter(struct inode *inode)
 	if (likely(!inode->littered))
 		return 0;
 	/* where that cannot be cut off nothing can be done about it */
-	if (store_can_shorten(inode->m.store))
+	if (store_can_shorten(inode->m.store)) {
 		rc = store_truncate(inode->m.store, size_now(inode));
+		if (!rc) /* nor is there room past the end any more */
+			inode->reserved = size_now(inode);
+	}
 	inode->littered = rc;
 	return rc;
 }

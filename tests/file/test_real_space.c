@@ -471,6 +471,34 @@ static void test_full_after_a_cut(void **state)
 	end(&r, f, b);
 }
 
+/* What a failed write left past the end is cut off, and with it the room that was made ahead. */
+static void test_full_after_a_direct_write_failed(void **state)
+{
+	static _Alignas(4096) u8 page[BLOCK];
+	struct backing *b = backing_new(0, 8);
+	struct file *f, *direct;
+	struct real r;
+
+	(void)state;
+	f = begin(&r, &all_ops, b);
+	assert_int_equal(file_open(file_inode(f), FILE_DIRECT, &direct), 0);
+	assert_int_equal(write_bytes(f, 1, 2 * BLOCK, 0), 2 * BLOCK);
+	assert_int_equal(write_bytes(f, 1, BLOCK, 2 * BLOCK), BLOCK); /* as much again ahead */
+	assert_int_equal(file_fsync(f, false), 0);
+	assert_int_equal(b->room, 3);
+	b->write_error = -ENOSPC;
+	assert_int_equal(file_pwrite(direct, page, BLOCK, 3 * BLOCK), -ENOSPC);
+	b->write_error = 0;
+	assert_int_equal(b->room, 5);
+	b->room = 0; /* others were faster */
+	assert_int_equal(write_bytes(f, 2, BLOCK, 3 * BLOCK), -ENOSPC);
+	assert_int_equal(write_bytes(f, 2, BLOCK, 2 * BLOCK), BLOCK);
+	assert_int_equal(file_fsync(f, false), 0);
+	assert_int_equal(b->overruns, 0);
+	file_close(direct);
+	end(&r, f, b);
+}
+
 /* A flush that failed is owed: every sync asks for it, and says so, until the data is given up. */
 static int flush_error;
 static u32 flushes;
@@ -548,6 +576,7 @@ int main(void)
 		cmocka_unit_test(test_bad_stores),
 		cmocka_unit_test(test_full_in_a_cached_hole),
 		cmocka_unit_test(test_full_after_a_cut),
+		cmocka_unit_test(test_full_after_a_direct_write_failed),
 		cmocka_unit_test(test_a_failed_flush_is_owed),
 		cmocka_unit_test(test_a_direct_write_is_flushed),
 	};
